@@ -1,0 +1,117 @@
+"""Causal attention with any position encoding: the written-out definition, and the kernels that agree with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from pe_cli.encodings.base import PositionEncoding
+from pe_cli.encodings.views import Block, LayerView
+
+BLOCK_BYTES = 32 * 2**20
+"""What the scores of one block of queries may take in evaluation."""
+
+
+def attend(
+    encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: slice | None = None
+) -> Tensor:
+    """The output (B, H, Q, K) of the queries of one layer, all of them by default; `v` is (B, H, T, K).
+
+    Training takes one block. Evaluation cuts the queries into blocks, so that memory grows with block × length.
+    """
+    q, k = encoding.rotate(layer)
+    state = encoding.prepare(layer)
+    hooks = encoding.hooks(layer.index)
+    length = q.shape[2]
+    queries = queries or slice(0, length)
+
+    def block(rows: slice) -> Block:
+        keys = encoding.reach(layer, rows)
+        return Block(layer, state, q[:, :, rows], k[:, :, keys], rows, keys, encoding)
+
+    if hooks & {"scores", "weights", "values"}:
+        blocks = cut(queries, 4 * q.shape[0] * q.shape[1] * length)
+        return joined([written_out(encoding, block(rows), v) for rows in blocks])
+    if torch.is_grad_enabled() and q.device.type == "cpu":
+        return short(encoding, block(queries), v)
+    scale = 1 / math.sqrt(layer.q.shape[-1])
+    if not hooks & {"bias", "by_distance", "mask"} and queries == slice(0, length):
+        return scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    if "mask" not in hooks:
+        offset_bias = encoding.offset_bias(layer, length)
+        if offset_bias is not None:
+            vector = torch.cat([offset_bias.flip(1), offset_bias.new_full((len(offset_bias), length), -math.inf)], 1)
+            blocks = cut(queries, 4 * q.shape[1] * length)
+            return joined([toeplitz(block(rows), v, vector, scale) for rows in blocks])
+    blocks = cut(queries, 4 * q.shape[1] * length)
+    return joined([masked(encoding, block(rows), v, scale) for rows in blocks])
+
+
+def cut(queries: slice, bytes_per_query: int) -> Iterator[slice]:
+    """Blocks of queries that keep to the byte budget; all of them where gradients are needed."""
+    size = queries.stop - queries.start
+    rows = size if torch.is_grad_enabled() else min(size, max(16, BLOCK_BYTES // bytes_per_query))
+    for start in range(queries.start, queries.stop, rows):
+        yield slice(start, min(start + rows, queries.stop))
+
+
+def joined(pieces: list[Tensor]) -> Tensor:
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=2)
+
+
+def written_out(encoding: PositionEncoding, block: Block, v: Tensor) -> Tensor:
+    """The definition: every other path must agree with it."""
+    scores = block.scores
+    bias = encoding.dense_bias(block)
+    if bias is not None:
+        scores = scores + bias
+    weights = encoding.weights(scores, allowed(encoding, block), block)
+    return encoding.values(weights.to(v.dtype), v[:, :, block.keys], block)
+
+
+def allowed(encoding: PositionEncoding, block: Block) -> Tensor:
+    """Which keys a query may see: the one place where causality is decided, by token order and never by ids."""
+    mask = encoding.mask(block)
+    return block.causal if mask is None else block.causal & mask
+
+
+def addend(encoding: PositionEncoding, block: Block) -> Tensor:
+    """Bias and mask as one term: the bias where a key is allowed, else −∞."""
+    bias = encoding.dense_bias(block)
+    permitted = allowed(encoding, block)
+    if bias is None:
+        return torch.zeros_like(permitted, dtype=torch.float32).masked_fill(~permitted, -math.inf)
+    return torch.where(permitted, bias, -math.inf)
+
+
+def short(encoding: PositionEncoding, block: Block, v: Tensor) -> Tensor:
+    """Training windows on a CPU: products and softmax in the precision of the model."""
+    scores = block.dot + addend(encoding, block).to(block.q.dtype)
+    return scores.softmax(dim=-1) @ v[:, :, block.keys]
+
+
+def masked(encoding: PositionEncoding, block: Block, v: Tensor, scale: float) -> Tensor:
+    """The fused kernel with bias and mask as one term."""
+    term = addend(encoding, block).to(block.q.dtype)
+    term = term.expand(1, *term.shape) if term.dim() == 3 else term
+    return scaled_dot_product_attention(block.q, block.k, v[:, :, block.keys], attn_mask=term, scale=scale)
+
+
+def toeplitz(block: Block, v: Tensor, vector: Tensor, scale: float) -> Tensor:
+    """The fused kernel with a bias by token offset as a view that is never written out.
+
+    `vector` (H, 2T) holds the bias at the offsets T−1 … 0, then −∞. With the queries in reverse order, the bias of
+    query r and key j is entry r + j of it, counted from the offset of the block's last query to key 0.
+    """
+    length = vector.shape[1] // 2
+    rows, keys = block.q.shape[2], block.k.shape[2]
+    first = length - block.queries.stop
+    bias = vector[:, first:].as_strided((1, vector.shape[0], rows, keys), (0, vector.stride(0), 1, 1))
+    reverse = scaled_dot_product_attention(
+        block.q.flip(2), block.k, v[:, :, block.keys], attn_mask=bias.to(block.q.dtype), scale=scale
+    )
+    return reverse.flip(2)

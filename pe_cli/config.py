@@ -1,0 +1,243 @@
+"""How a file and the command line make an experiment, and how an experiment is written down.
+
+Precedence: command line > file > default. All go through the same checks; the origin of a value is kept.
+The name of a built-in corpus is never taken for a file; write `./pydocs` for a file of that name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+
+from pe_cli import samplers
+from pe_cli.corpus import BUILT_IN, is_built_in
+from pe_cli.encodings import registry
+from pe_cli.encodings.base import ModelSpec
+from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.experiment import (
+    NAMED_BLOCKS,
+    PROTOCOLS,
+    EvaluationConfig,
+    Experiment,
+    ModelConfig,
+    TrainingConfig,
+    doubled_lengths,
+    training_identity,
+)
+from pe_cli.schema import Problem, Section, SectionError, message, problems, shown
+from pe_cli.stated import Stated, leaves
+from pe_cli.yaml_source import Source, parse, read_file, written
+
+__all__ = [
+    "PROTOCOLS",
+    "EvaluationConfig",
+    "Experiment",
+    "ModelConfig",
+    "Resolved",
+    "TrainingConfig",
+    "doubled_lengths",
+    "load_experiment",
+    "resolve",
+    "to_yaml",
+    "training_identity",
+    "with_evaluation",
+]
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An experiment and the origin of each dotted leaf key: `default`, `file` or `command line`."""
+
+    experiment: Experiment
+    origins: dict[str, str] = field(default_factory=dict)
+    path: Path | None = None
+
+
+def resolve(path: Path | None, overrides: Mapping[str, str | int | None]) -> Resolved:
+    """The experiment of a config file (None: the default one) with values from the command line.
+
+    `overrides` maps dotted keys to text as typed; None is an option that was not given. `encoding` replaces
+    the whole block, `encoding.base` sets an option in it. Raises ConfigError with file, line, key, value and
+    what would be right. The encoding is built once: one that does not fit is refused before any data is read.
+    """
+    stated = Stated(read_file(path) if path else Source("", {}), NAMED_BLOCKS)
+    for key in sorted(overrides, key=lambda key: key.count(".")):
+        value = overrides[key]
+        if value is not None:
+            stated.override(key, str(value))
+    _place_data(stated, path.parent if path else Path())
+    experiment = _checked(stated, path.stem if path else "")
+    _build_once(experiment, stated)
+    values = experiment.model_dump(mode="json")
+    return Resolved(experiment, {key: stated.origin(key) for key in leaves(values)}, path)
+
+
+def load_experiment(text: str, where: str) -> Experiment:
+    """The experiment in the `config.yaml` of a run directory; its corpus need not exist any more."""
+    return _checked(Stated(parse(text, where), NAMED_BLOCKS))
+
+
+def with_evaluation(experiment: Experiment, overrides: Mapping[str, str | int | None]) -> Experiment:
+    """The experiment of a trained run with other evaluation: the dotted keys are `evaluation.KEY` only."""
+    stated = Stated(Source("", experiment.model_dump(mode="json")), NAMED_BLOCKS)
+    for key, value in overrides.items():
+        if value is not None:
+            if not key.startswith("evaluation."):
+                raise ConfigError(f"--set {key}={value}: {key}: a trained run takes evaluation.KEY only")
+            stated.override(key, str(value))
+    return _checked(stated)
+
+
+def to_yaml(subject: Resolved | Experiment) -> str:
+    """YAML that resolves to the same experiment; for a Resolved, each value's origin stands behind it."""
+    resolved = subject if isinstance(subject, Resolved) else Resolved(subject)
+    return written(resolved.experiment.model_dump(mode="json"), resolved.origins)
+
+
+def _place_data(stated: Stated, folder: Path) -> None:
+    """Replace `data` by the name of a built-in corpus or the absolute path of a file that exists."""
+    data = stated.values.get("data")
+    if isinstance(data, Mapping):
+        raise ConfigError(f"{stated.place('data')}data: no tasks are known; name a corpus or a text file")
+    if not isinstance(data, str):
+        return  # left out, or refused with the other keys
+    if is_built_in(data):
+        stated.values["data"] = canonical(data)
+        return
+    start = Path() if "data" in stated.labels else folder
+    path = os.path.abspath(start / os.path.expanduser(data))
+    if not data.strip():
+        raise ConfigError(f"{stated.place('data')}data: is empty; name a corpus or a text file")
+    if os.path.isdir(path):
+        problem = f"data: {shown(data)} is a directory ({path}); name a corpus or a text file"
+        raise ConfigError(stated.place("data") + problem)
+    if not os.path.exists(path):
+        problem = f"data: {shown(data)} is neither a built-in corpus nor a file (looked for {path})"
+        raise ConfigError(stated.place("data") + problem + nearest(data, BUILT_IN))
+    stated.values["data"] = path
+
+
+def _checked(stated: Stated, name: str | None = None) -> Experiment:
+    """The experiment; `name` is its default name ("": the encoding's), None where it must be stated."""
+    values = dict(stated.values)
+    _refuse_empty(stated, stated.empty & NAMED_BLOCKS.keys())
+    try:
+        for key, read_block in (
+            ("encoding", registry.canonical_block),
+            ("positions", samplers.canonical_block),
+        ):
+            if key in values:
+                values[key] = read_block(values[key])
+    except SectionError as error:
+        raise _refused([_in_block(problem, key, error.where) for problem in error.problems], stated) from None
+    except ConfigError as error:
+        raise ConfigError(f"{stated.place(f'{key}.name')}{error}") from None
+    if name is not None:
+        values.setdefault(
+            "name", name or (values["encoding"]["name"] if "encoding" in values else NAMED_BLOCKS["encoding"])
+        )
+    try:
+        experiment = Experiment.model_validate(values)
+    except ValidationError as error:
+        raise _refused(problems(error), stated) from None
+    _refuse_empty(stated, stated.empty - {"model", "training", "evaluation"})
+    return _fitted(experiment, stated)
+
+
+def _refuse_empty(stated: Stated, keys: set[str]) -> None:
+    """`encoding: ~` says something, `encoding:` may be a line that somebody forgot to finish."""
+    for key in sorted(keys):
+        hint = "; write `none` for no position encoding" if key == "encoding" else ""
+        raise ConfigError(f"{stated.place(key)}{key}: is empty{hint}")
+
+
+def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
+    """The experiment with the evaluation that follows from the training length, where none was stated."""
+    evaluation, length = experiment.evaluation, experiment.training.length
+    fitting: dict[str, Any] = {}
+    if "lengths" not in evaluation.model_fields_set:
+        fitting["lengths"] = doubled_lengths(length)
+    if "scored" not in evaluation.model_fields_set:
+        fitting["scored"] = min(evaluation.scored, length)
+    elif evaluation.scored > length:
+        place = stated.place("evaluation.scored", "training.length")
+        text = f"must be at most training.length {length}, not {evaluation.scored}"
+        raise ConfigError(f"{place}evaluation.scored: {text}")
+    return experiment.model_copy(update={"evaluation": evaluation.model_copy(update=fitting)})
+
+
+def _build_once(experiment: Experiment, stated: Stated) -> None:
+    sizes, length = experiment.model, experiment.training.length
+    spec = ModelSpec(
+        sizes.d_model, sizes.n_heads, sizes.n_layers, train_length=length, alphabet="ab", max_position=length
+    )
+    try:
+        with torch.random.fork_rng(devices=[]):
+            registry.build(experiment.encoding, spec)
+    except ConfigError as error:
+        place, where = stated.place("encoding", "model"), stated.source.where
+        raise ConfigError(
+            place + str(error) if place.startswith(where) else f"{where}: {place}{error}"
+        ) from None
+
+
+def _in_block(problem: Problem, key: str, where: str) -> Problem:
+    """A problem of an encoding's options, with the key as the whole experiment knows it."""
+    name = where.rpartition(".")[-1]
+    text = f"{problem.text} (of {name})"
+    if problem.known is not None:
+        text = problem.text.replace("unknown key", f"{name} has no such option", 1)
+        option = problem.key
+        owners = [
+            other
+            for other in registry.names()
+            if option in registry.encoding_class(other).Options.model_fields
+        ]
+        if owners:
+            text += f"; it is an option of {', '.join(owners[:5])}"
+    return Problem(f"{key}.{problem.key}", text, problem.known)
+
+
+def _refused(found: Sequence[Problem], stated: Stated) -> ConfigError:
+    return ConfigError(message([_with_home(problem, stated) for problem in found], stated.place))
+
+
+def _with_home(problem: Problem, stated: Stated) -> Problem:
+    """For a key that stands in the wrong block, the block where it belongs."""
+    if problem.key == "name" and "name" not in stated.values:
+        return problem._replace(text=f"{problem.text}; this is the file's name: state a `name:`")
+    leaf = problem.key.rpartition(".")[-1]
+    if problem.known is None or difflib.get_close_matches(canonical(leaf), problem.known, n=1, cutoff=0.8):
+        return problem
+    homes = list(_dotted(Experiment))
+    if not problem.key.startswith("encoding."):
+        block = registry.canonical_block(stated.values.get("encoding", NAMED_BLOCKS["encoding"]))
+        homes += [f"encoding.{option}" for option in block]
+    if canonical(problem.key) in homes:
+        parent, _, key = canonical(problem.key).rpartition(".")
+        return problem._replace(text=f"unknown key; write `{key}:` under `{parent}:`")
+    fitting = [home for home in homes if canonical(leaf) == home.rpartition(".")[-1]]
+    if not fitting:
+        close = difflib.get_close_matches(canonical(leaf), [home.rpartition(".")[-1] for home in homes], n=1)
+        fitting = [home for home in homes if home.rpartition(".")[-1] in close]
+    if not fitting:
+        return problem
+    blocks = " or ".join(
+        f"under {home.rpartition('.')[0]}:" if "." in home else "at the top level" for home in fitting
+    )
+    names = " or ".join(f"'{home}'" for home in fitting)
+    return problem._replace(text=f"unknown key here; did you mean {names}? It belongs {blocks}")
+
+
+def _dotted(section: type[Section], prefix: str = "") -> Iterator[str]:
+    for name, info in section.model_fields.items():
+        yield f"{prefix}{name}"
+        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
+            yield from _dotted(info.annotation, f"{prefix}{name}.")

@@ -1,0 +1,60 @@
+"""Where a run computes: the device, the precision of training, and the number of threads."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from pe_cli.errors import ConfigError, canonical, nearest
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` takes a GPU where there is one. ConfigError for a device that this machine does not have."""
+    kind, _, index = canonical(name).partition(":")
+    present = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count(),
+        "mps": int(torch.backends.mps.is_available()),
+    }
+    if kind == "auto" and not index:
+        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if present[kind]))
+    if kind not in present:
+        raise ConfigError(f"--device: '{name}' is not known{nearest(name, ['auto', *present])}")
+    if index and not index.isdigit():
+        raise ConfigError(f"--device: '{name}' is not a device; write '{kind}' or '{kind}:0'")
+    if int(index or 0) >= present[kind]:
+        usable = ", ".join(kind for kind, count in present.items() if count)
+        raise ConfigError(f"--device: this machine has no '{name}'; usable here: auto, {usable}")
+    return torch.device(f"{kind}:{index}" if index else kind)
+
+
+def choose_precision(name: str, device: torch.device) -> torch.dtype:
+    """`auto` trains in bfloat16 where the processor multiplies it in hardware, else in float32."""
+    if name == "auto":
+        return torch.bfloat16 if has_bfloat16_units(device) else torch.float32
+    if name == "bfloat16" and device.type == "mps":
+        raise ConfigError("training.precision: bfloat16 is not offered on mps; use float32 or auto")
+    return {"bfloat16": torch.bfloat16, "float32": torch.float32}[name]
+
+
+def has_bfloat16_units(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cpu":
+        return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return False
+
+
+def choose_threads(threads: int | None, runs_at_once: int = 1) -> int:
+    """The threads of one run: as asked, else OMP_NUM_THREADS, else all usable cores for a single run."""
+    if threads is not None:
+        return threads
+    if os.environ.get("OMP_NUM_THREADS", "").isdigit():
+        return max(1, int(os.environ["OMP_NUM_THREADS"]))
+    return usable_cores() if runs_at_once == 1 else 1
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, which on a shared machine are not all that there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

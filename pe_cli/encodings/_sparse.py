@@ -1,0 +1,54 @@
+"""What encodings with masks share: rules by token offset, and the keys that a block of queries can meet."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def local(offset: Tensor, size: int) -> Tensor:
+    """Whether a key is one of the last `size` characters, the query's own included."""
+    return offset < size
+
+
+def periodic(offset: Tensor, stride: int) -> Tensor:
+    """Whether a key lies a whole number of strides back; the query's own character does."""
+    return offset % stride == 0
+
+
+def local_reach(queries: slice, size: int) -> slice:
+    """The keys that `local` allows to any of the queries."""
+    return slice(max(0, queries.start - size + 1), queries.stop)
+
+
+def periodic_reach(queries: slice, stride: int, local_size: int, device: torch.device) -> slice | Tensor:
+    """The keys that `periodic`, or `local` of `local_size` (0 for none), allows to any of the queries."""
+    if queries.stop - queries.start >= stride:
+        return slice(0, queries.stop)
+    keys = torch.arange(queries.stop, device=device)
+    to_last = queries.stop - 1 - keys
+    wanted = to_last % stride < queries.stop - queries.start
+    return keys[wanted | (keys > queries.start - local_size)]
+
+
+def both_allowed(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    """What two masks allow together; None allows everything."""
+    if first is None or second is None:
+        return first if second is None else second
+    return first & second
+
+
+def meeting(first: slice | Tensor, second: slice | Tensor) -> slice | Tensor:
+    """The keys in both of two reaches, in ascending order."""
+    if isinstance(first, slice) and isinstance(second, slice):
+        return slice(max(first.start, second.start), min(first.stop, second.stop))
+    if isinstance(first, slice):
+        return meeting(second, first)
+    if isinstance(second, slice):
+        return first[(first >= second.start) & (first < second.stop)]
+    return first[torch.isin(first, second)]
+
+
+def count(keys: slice | Tensor) -> int:
+    """How many keys a reach has."""
+    return keys.stop - keys.start if isinstance(keys, slice) else keys.numel()

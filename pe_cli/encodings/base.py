@@ -1,0 +1,188 @@
+"""What a position encoding is: a module with a few hooks, each neutral unless overridden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from pe_cli.encodings.views import Block, LayerView, Positions
+from pe_cli.schema import Section
+
+HOOKS = (
+    "positions",
+    "embed",
+    "rotate",
+    "prepare",
+    "scores",
+    "bias",
+    "by_distance",
+    "mask",
+    "reach",
+    "weights",
+    "values",
+)
+
+
+class Family(Enum):
+    """Where an encoding stands in the literature."""
+
+    NONE = "none"
+    ABSOLUTE = "absolute"
+    BIAS = "relative bias"
+    RELATIVE = "relative"
+    ROTARY = "rotary"
+    CONTEXT = "context-dependent"
+    STRUCTURAL = "structural"
+    SPARSE = "sparse"
+    COMPOSITION = "composition"
+
+
+class Sees(Enum):
+    """What of the ids reaches the logits of a model."""
+
+    NOTHING = "no ids"
+    DISTANCE = "distances only"
+    ABSOLUTE = "absolute ids"
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """The sizes that an encoding may depend on. `n_layers` counts the layers that it serves."""
+
+    d_model: int
+    n_heads: int
+    n_layers: int
+    train_length: int
+    alphabet: str
+    max_position: int
+    """Number of ids that training can show: it sizes learned tables."""
+
+    @property
+    def d_head(self) -> int:
+        return self.d_model // self.n_heads
+
+
+class EncodingOptions(Section):
+    """The options of one encoding, as a block of YAML states them."""
+
+
+class PositionEncoding(nn.Module):
+    """One object serves the whole model; parameters that differ by layer carry a leading layer axis.
+
+    The hooks stand in the order in which the data meets them. Nothing is written to `self` in a hook, and
+    everything is computed from the ids that come in, in float32 or better.
+    """
+
+    name: str
+    family: Family
+    reference: ClassVar[str]
+    year: ClassVar[int]
+    sees: Sees
+    fractional: bool = True
+    """Whether ids between two whole numbers have a meaning."""
+
+    class Options(EncodingOptions):
+        pass
+
+    def __init__(self, options: Any, spec: ModelSpec) -> None:
+        super().__init__()
+        self.options = options
+        self.spec = spec
+
+    # ---- hooks
+
+    def positions(self, tokens: Tensor, generator: torch.Generator | None = None) -> Positions:
+        """The id of each character of `tokens` (B, T); `generator` is None in evaluation."""
+        return Positions.sequential(tokens.shape[1], tokens.device)
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """The embeddings (B, T, D) with what the encoding adds to them."""
+        return x
+
+    def rotate(self, layer: LayerView) -> tuple[Tensor, Tensor]:
+        """Queries and keys (B, H, T, K) as attention takes their products; K may grow."""
+        return layer.q, layer.k
+
+    def prepare(self, layer: LayerView) -> Any:
+        """What is computed once per layer and handed to the blocks as `block.state`."""
+        return None
+
+    def scores(self, block: Block) -> Tensor:
+        """Logits (B, H, Q, K) before the bias, scaled by 1/√d_head."""
+        return block.dot
+
+    def bias(self, block: Block) -> Tensor | None:
+        """What is added to the scaled logits: broadcastable to (B, H, Q, K)."""
+        return None
+
+    def by_distance(self, layer: LayerView, distance: Tensor) -> Tensor | None:
+        """The bias (H, n) at the distances (n,) ≥ 0, where it depends on the distance alone."""
+        return None
+
+    def mask(self, block: Block) -> Tensor | None:
+        """The keys that are allowed on top of causality: boolean, broadcastable to (B, H, Q, K)."""
+        return None
+
+    def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:
+        """Indices of all keys that `mask` can allow to these queries; it only saves work."""
+        return slice(0, queries.stop)
+
+    def weights(self, scores: Tensor, allowed: Tensor, block: Block) -> Tensor:
+        """Attention weights (B, H, Q, K) from logits; `allowed` is causality and mask."""
+        return scores.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
+
+    def values(self, weights: Tensor, v: Tensor, block: Block) -> Tensor:
+        """Output (B, H, Q, K) from weights (B, H, Q, K') and values (B, H, K', K) of the block's keys."""
+        return weights @ v
+
+    # ---- what the rest of the program asks
+
+    def hooks(self, index: int) -> frozenset[str]:
+        """Names of the hooks that do something in layer `index`."""
+        return overridden(type(self), PositionEncoding)
+
+    def offset_bias(self, layer: LayerView, length: int) -> Tensor | None:
+        """The whole bias (H, length) by token offset, where equally spaced ids make it a function of that."""
+        step = layer.positions.step
+        if step is None or "bias" in self.hooks(layer.index):
+            return None
+        offsets = torch.arange(length, device=layer.q.device, dtype=torch.float32)
+        return self.by_distance(layer, offsets * step)
+
+    def dense_bias(self, block: Block) -> Tensor | None:
+        """The whole bias of a block: `by_distance` of its distances plus `bias`."""
+        bias = self.bias(block)
+        if "by_distance" not in self.hooks(block.layer.index):
+            return bias
+        distance = block.distance.clamp(min=0)  # (B or 1, Q, K); future keys are masked in any case
+        flat = self.by_distance(block.layer, distance.flatten())
+        if flat is None:
+            return bias
+        static = flat.unflatten(-1, distance.shape).movedim(0, 1)  # (B or 1, H, Q, K)
+        return static if bias is None else static + bias
+
+    def map(self, function: Callable[[PositionEncoding], PositionEncoding]) -> PositionEncoding:
+        """This encoding with `function` applied to each simple encoding in it."""
+        return function(self)
+
+    def trained_length(self, train_length: int) -> int:
+        """How many ids training has shown: the rows of a table, else the training length."""
+        return train_length
+
+    def numbers(self, length: int) -> dict[str, Tensor]:
+        """Named facts for `pe inspect` besides ids, table, bias and mask: slopes, frequencies, buckets."""
+        return {}
+
+
+def overridden(cls: type[PositionEncoding], base: type[PositionEncoding]) -> frozenset[str]:
+    return frozenset(hook for hook in HOOKS if getattr(cls, hook) is not getattr(base, hook))
+
+
+def precise(tensor: Tensor) -> Tensor:
+    """In float64, where the device has it: angles at large ids lose a digit in float32."""
+    return tensor.float() if tensor.device.type == "mps" else tensor.double()

@@ -1,0 +1,76 @@
+"""strided: another encoding, with queries that see near characters and every l-th one before them."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from pe_cli.encodings._composition import Wrapper
+from pe_cli.encodings._sparse import both_allowed, local, local_reach, meeting, periodic, periodic_reach
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
+from pe_cli.encodings.registry import EncodingBlock, build, register
+from pe_cli.encodings.views import Block, LayerView
+from pe_cli.errors import ConfigError
+
+
+@register
+class Strided(Wrapper):
+    r"""The strided pattern of the Sparse Transformer, with any encoding on top.
+
+    .. math:: A^{(1)}_i = \{j : 0 \le i - j < l\}, \quad A^{(2)}_i = \{j \le i : (i - j) \bmod l = 0\}
+
+    Every earlier character is within two steps, one of each kind. The paper offers three ways to have both:
+    one attention to the union (`union`), half of the heads each (`heads`), or alternate layers (`layered`,
+    with one strided block of pattern `local` and one of `strided`). Its first set has j = i − l as well, which
+    the second holds in any case; its released code has the sets above, and the mask that it names "strided" is
+    the second set without the first. A mask is position information too, also with `none` inside.
+    """
+
+    name = "strided"
+    family = Family.SPARSE
+    reference = "Child et al. 2019, arXiv:1904.10509"
+    year = 2019
+
+    class Options(EncodingOptions):
+        encoding: EncodingBlock = Field(default={"name": "rope"})
+        """Name or block of the encoding that acts among the allowed keys."""
+        stride: PositiveInt | None = None
+        """l. None: the square root of the training length, rounded."""
+        pattern: Literal["union", "heads", "local", "strided"] = "union"
+        """union: both sets for every head; heads: the first half of the heads (the middle one too, if their
+        number is odd) has the near keys, the others every l-th; local, strided: one set alone."""
+
+    def __init__(self, options: Options, spec: ModelSpec) -> None:
+        super().__init__(options, spec, build(options.encoding, spec))
+        if options.pattern == "heads" and spec.n_heads == 1:
+            raise ConfigError(
+                "encoding.strided.pattern: heads gives half of the heads to each, and model.n_heads is 1; "
+                "write pattern: union"
+            )
+        self.stride = options.stride or round(math.sqrt(spec.train_length))
+
+    def mask(self, block: Block) -> Tensor | None:
+        near, every = local(block.offset, self.stride), periodic(block.offset, self.stride)
+        match self.options.pattern:
+            case "local":
+                own = near
+            case "strided":
+                own = every
+            case "union":
+                own = near | every
+            case _:
+                heads = torch.arange(self.spec.n_heads, device=near.device)
+                own = torch.where((2 * heads < self.spec.n_heads)[:, None, None], near, every)
+        return both_allowed(own, self.inner.mask(block))
+
+    def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:
+        if self.options.pattern == "local":
+            own: slice | Tensor = local_reach(queries, self.stride)
+        else:
+            near = 0 if self.options.pattern == "strided" else self.stride
+            own = periodic_reach(queries, self.stride, near, layer.q.device)
+        return meeting(own, self.inner.reach(layer, queries))

@@ -1,0 +1,198 @@
+"""Loss by length, strategy and protocol, with intervals and the paired gain: rows, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from pe_cli import strategies
+from pe_cli.config import EvaluationConfig
+from pe_cli.corpus import Corpus
+from pe_cli.errors import PositionRangeError, StrategyRefused
+from pe_cli.protocols import Targets, Text, TooShort, non_overlapping, same_targets
+from pe_cli.scoring import character_losses
+from pe_cli.statistics import UNKNOWN, Estimate, over_windows
+from pe_cli.trained import Trained
+
+COLUMNS = (
+    "run", "encoding", "positions", "strategy", "seed", "train_length", "length", "protocol", "loss", "loss_low",
+    "loss_high", "gain", "gain_low", "gain_high", "bits_per_char", "perplexity", "scored_chars", "status", "reason",
+    "seconds", "largest_id",
+)  # fmt: skip
+WINDOW_COLUMNS = ("strategy", "length", "protocol", "window", "loss", "scored_chars")
+POSITION_COLUMNS = ("strategy", "length", "protocol", "position", "loss", "scored_chars")
+
+
+@dataclass
+class Tables:
+    """The rows of extrapolation.csv, windows.csv and positions.csv."""
+
+    extrapolation: list[dict[str, Any]] = field(default_factory=list)
+    windows: list[dict[str, Any]] = field(default_factory=list)
+    positions: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The losses of one strategy at one length, or why there are none."""
+
+    status: str
+    reason: str | None = None
+    targets: Targets | None = None
+    losses: tuple[np.ndarray, ...] = ()
+    largest_id: float = math.nan
+    seconds: float = 0.0
+
+    @property
+    def characters(self) -> np.ndarray:
+        return np.concatenate(self.losses)
+
+
+class Evaluation:
+    """Measures a trained model on the held-out part of a text; each length is measured on its own."""
+
+    def __init__(self, trained: Trained, corpus: Corpus, settings: EvaluationConfig) -> None:
+        self.trained, self.corpus, self.settings = trained, corpus, settings
+        self.train_length = trained.experiment.training.length
+        self.text = Text(len(corpus.ids), corpus.held_start)
+        self.known: dict[tuple[str, int, str], Measurement] = {}
+
+    def targets(self, protocol: str, length: int) -> Targets:
+        if protocol == "same_targets":
+            return same_targets(self.text, length, self.settings.windows, self.settings.scored)
+        return non_overlapping(self.text, length)
+
+    def planned_chars(self) -> int:
+        """Characters that a whole evaluation feeds at most, for the display of progress."""
+        total = 0
+        for protocol in self.settings.protocols:
+            for length in {self.train_length, *self.settings.lengths}:
+                beyond = length > self.train_length
+                try:
+                    windows = self.targets(protocol, length)
+                except TooShort:
+                    continue
+                total += int(windows.lengths.sum()) * (len(self.settings.strategies) if beyond else 1)
+        return total
+
+    def run(self, advance: Callable[[int], None]) -> Tables:
+        """Every strategy × length × protocol of the settings."""
+        tables = Tables()
+        for protocol in self.settings.protocols:
+            for strategy in self.settings.strategies:
+                base = self.measure(strategy, self.train_length, protocol, advance)
+                for length in self.settings.lengths:
+                    measured = self.measure(strategy, length, protocol, advance)
+                    tables.extrapolation.append(self.row(strategy, length, protocol, measured, base))
+                    if measured.targets is not None:
+                        keys = {"strategy": strategy, "length": length, "protocol": protocol}
+                        tables.windows.extend(window_rows(keys, measured.losses))
+                        tables.positions.extend(position_rows(keys, measured.targets, measured.losses))
+        return tables
+
+    def measure(
+        self, strategy: str, length: int, protocol: str, advance: Callable[[int], None]
+    ) -> Measurement:
+        """One measurement; a strategy that changes nothing shares that of `none`."""
+        try:
+            targets = self.targets(protocol, length)
+            encoding = strategies.apply(strategy, self.trained.model.encoding, self.train_length, length)
+        except TooShort as short:
+            return Measurement("skipped", str(short))
+        except StrategyRefused as refusal:
+            return Measurement("refused", str(refusal))
+        effective = "none" if encoding is self.trained.model.encoding else strategy
+        key = (effective, length, protocol)
+        if key not in self.known:
+            self.known[key] = self.scored(encoding, targets, advance)
+        return self.known[key]
+
+    def scored(self, encoding: Any, targets: Targets, advance: Callable[[int], None]) -> Measurement:
+        started = time.perf_counter()
+        model = self.trained.model.using(encoding)
+        try:
+            losses, largest_id = character_losses(
+                model, self.corpus.ids, targets, self.settings.batch_size, advance
+            )
+        except PositionRangeError as error:
+            return Measurement("undefined", str(error))
+        except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            length = int(targets.lengths.max())
+            return Measurement("out_of_memory", f"windows of {length} characters do not fit into memory")
+        seconds = time.perf_counter() - started
+        if not all(np.isfinite(loss).all() for loss in losses):
+            return Measurement("diverged", "the loss is not finite")
+        return Measurement("ok", None, targets, tuple(losses), largest_id, seconds)
+
+    def row(
+        self, strategy: str, length: int, protocol: str, measured: Measurement, base: Measurement
+    ) -> dict[str, Any]:
+        """One row of extrapolation.csv."""
+        experiment = self.trained.experiment
+        loss, gain = UNKNOWN, UNKNOWN
+        if measured.targets is not None:
+            sums = np.array([loss.sum() for loss in measured.losses])
+            loss = over_windows(sums, measured.targets.scored)
+            if base.targets is not None:
+                gain = paired_gain(base, measured)
+        values = (
+            self.trained.run.path.name, experiment.encoding["name"], experiment.positions["name"], strategy,
+            experiment.seed, self.train_length, length, protocol, *map(known, loss), *map(known, gain),
+            known(loss.value / math.log(2)), perplexity(loss.value),
+            measured.targets.scored_chars if measured.targets else 0, measured.status, measured.reason,
+            measured.seconds, known(measured.largest_id),
+        )  # fmt: skip
+        return dict(zip(COLUMNS, values, strict=True))
+
+
+def paired_gain(base: Measurement, longer: Measurement) -> Estimate:
+    """loss(train_length) − loss(length) on the same characters, paired by the windows of the larger length."""
+    assert base.targets is not None and longer.targets is not None  # noqa: PT018
+    difference = base.characters - longer.characters
+    coarse = min(base.targets, longer.targets, key=lambda targets: len(targets.ends))
+    starts = np.concatenate([[0], np.cumsum(coarse.scored)[:-1]])
+    return over_windows(np.add.reduceat(difference, starts), coarse.scored)
+
+
+def window_rows(keys: dict[str, Any], losses: tuple[np.ndarray, ...]) -> list[dict[str, Any]]:
+    return [
+        {**keys, "window": number, "loss": float(loss.mean()), "scored_chars": len(loss)}
+        for number, loss in enumerate(losses)
+    ]
+
+
+def position_rows(
+    keys: dict[str, Any], targets: Targets, losses: tuple[np.ndarray, ...]
+) -> list[dict[str, Any]]:
+    """Mean loss of the character predicted at each place of the window, counted from 0."""
+    length = int(targets.lengths.max())
+    sums, counts = np.zeros(length), np.zeros(length, dtype=int)
+    for own_length, scored, loss in zip(targets.lengths, targets.scored, losses, strict=True):
+        sums[own_length - scored : own_length] += loss
+        counts[own_length - scored : own_length] += 1
+    return [
+        {**keys, "position": int(place), "loss": float(sums[place] / counts[place]), "scored_chars": int(counts[place])}
+        for place in np.flatnonzero(counts)
+    ]
+
+
+def known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def perplexity(loss: float) -> float | None:
+    """exp(loss); None where there is no loss or it overflows."""
+    return math.exp(loss) if loss < math.log(np.finfo(float).max) else None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocator gave up: on a CPU torch says so in a RuntimeError of its own."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -1,0 +1,160 @@
+"""The keys of an experiment, their defaults and their ranges."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
+
+from pe_cli import samplers, strategies
+from pe_cli.encodings import registry
+from pe_cli.errors import canonical, nearest
+from pe_cli.schema import Section, shown
+
+PROTOCOLS = ("same_targets", "non_overlapping")
+LONGEST = 2**24
+"""Ids are float32, which counts without gaps up to here."""
+NAMED_BLOCKS = {"encoding": "rope", "positions": "sequential"}
+"""Blocks that may be shortened to their name, with the default."""
+
+
+def doubled_lengths(first: int, last: int = 4096) -> tuple[int, ...]:
+    """`first`, twice that, and so on up to `last`; `first` alone where it is longer."""
+    lengths = [first]
+    while lengths[-1] * 2 <= last:
+        lengths.append(lengths[-1] * 2)
+    return tuple(lengths)
+
+
+class ModelConfig(Section):
+    """The sizes and options of the Transformer."""
+
+    d_model: PositiveInt = 128
+    n_heads: PositiveInt = 4
+    n_layers: PositiveInt = 4
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    qk_norm: bool = False
+    log_n: bool = False
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> ModelConfig:
+        if self.d_model % self.n_heads == 0:
+            return self
+        heads = [count for count in range(1, min(self.d_model, 1024) + 1) if self.d_model % count == 0]
+        close = sorted(sorted(heads, key=lambda count: abs(count - self.n_heads))[:3])
+        below = self.d_model - self.d_model % self.n_heads
+        widths = [str(width) for width in (below, below + self.n_heads) if width > 0]
+        raise ValueError(
+            f"d_model {self.d_model} is not divisible by n_heads {self.n_heads}: n_heads "
+            f"{', '.join(str(count) for count in close)} would work, or d_model {' or '.join(widths)}"
+        )
+
+
+class TrainingConfig(Section):
+    """The recipe."""
+
+    length: Annotated[int, Field(ge=2, le=LONGEST)] = 128
+    """Characters in a training window."""
+    batch_size: PositiveInt = 32
+    steps: NonNegativeInt = 600
+    optimizer: Literal["muon", "adamw"] = "muon"
+    learning_rate: PositiveFloat = 0.003
+    """AdamW: everything, or all but the block matrices."""
+    muon_learning_rate: PositiveFloat = 0.02
+    """Muon: the block matrices."""
+    weight_decay: NonNegativeFloat = 0.0
+    warmup_steps: NonNegativeInt = 20
+    grad_clip: PositiveFloat = 1.0
+    eval_every: PositiveInt = 250
+    save_every: PositiveInt = 250
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: Literal["auto", "true", "false"] = "auto"
+
+
+class EvaluationConfig(Section):
+    """What is measured beyond the training length. Lengths not given double from the training length."""
+
+    lengths: tuple[int, ...] = doubled_lengths(128)
+    strategies: tuple[str, ...] = ("none", "repeat_last", "interpolate")
+    protocols: tuple[str, ...] = ("same_targets",)
+    stride: PositiveInt = 64
+    """Of the protocol sliding."""
+    windows: PositiveInt = 32
+    """Windows scored at every length."""
+    scored: PositiveInt = 64
+    """Characters scored at the end of each window; at most the training length."""
+    batch_size: PositiveInt = 8
+
+    @field_validator("lengths")
+    @classmethod
+    def _ascending(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
+        if not lengths or min(lengths) < 2 or max(lengths) > LONGEST:
+            raise ValueError(f"must be one or more lengths from 2 to {LONGEST}, not {shown(list(lengths))}")
+        return tuple(sorted(set(lengths)))
+
+    @field_validator("strategies")
+    @classmethod
+    def _known_strategies(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return _known(names, strategies.names())
+
+    @field_validator("protocols")
+    @classmethod
+    def _known_protocols(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return _known(names, list(PROTOCOLS))
+
+
+def _known(names: tuple[str, ...], known: list[str]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError(f"must name at least one; known: {', '.join(known)}")
+    for name in names:
+        if canonical(name) not in known:
+            raise ValueError(f"{shown(name)} is not known{nearest(name, known)}")
+    return tuple(dict.fromkeys(canonical(name) for name in names))
+
+
+class Experiment(Section):
+    """All that decides a run and its evaluation, defaults filled in; `model_dump(mode="json")` is JSON."""
+
+    name: str
+    seed: NonNegativeInt = 1337
+    data: str = "pydocs"
+    """A built-in corpus or the absolute path of a text file."""
+    encoding: Annotated[dict[str, Any], BeforeValidator(registry.canonical_block)] = {
+        "name": NAMED_BLOCKS["encoding"]
+    }
+    positions: Annotated[dict[str, Any], BeforeValidator(samplers.canonical_block)] = {
+        "name": NAMED_BLOCKS["positions"]
+    }
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_directory(cls, name: str) -> str:
+        wrong = {unicodedata.category(character) for character in name} & {"Cc", "Cs", "Zl", "Zp"}
+        if wrong or "/" in name or name.startswith(".") or not name.strip() or len(name.encode()) > 100:
+            raise ValueError(
+                "must be 1 to 100 bytes without a slash, control characters or a leading dot, "
+                f"as it names a directory, not {shown(name)}"
+            )
+        return name
+
+
+def training_identity(experiment: Experiment, data_hash: str) -> str:
+    """Ten hex digits of all that decides a training but its seed: equal training, equal digits."""
+    parts = experiment.model_dump(mode="json", exclude={"name", "seed", "data", "evaluation"})
+    text = json.dumps({**parts, "data_hash": data_hash}, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

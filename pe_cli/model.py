@@ -1,0 +1,115 @@
+"""A small decoder-only Transformer over characters: pre-norm RMSNorm, SwiGLU, no biases, untied head."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pe_cli.attention import attend
+from pe_cli.encodings.base import ModelSpec, PositionEncoding
+from pe_cli.encodings.registry import build
+from pe_cli.encodings.views import LayerView, Positions
+from pe_cli.seeds import seeded
+
+
+class Transformer(nn.Module):
+    """Token embeddings have entries of size 1, as a sinusoidal table has, so that neither drowns the other."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        encoding: PositionEncoding,
+        *,
+        dropout: float = 0.0,
+        qk_norm: bool = False,
+        log_n: bool = False,
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(len(spec.alphabet), spec.d_model)
+        self.blocks = nn.ModuleList(
+            Layer(spec, index, dropout, qk_norm, log_n) for index in range(spec.n_layers)
+        )
+        self.norm = nn.RMSNorm(spec.d_model)
+        self.head = nn.Linear(spec.d_model, len(spec.alphabet), bias=False)
+        self.dropout = nn.Dropout(dropout)
+        self.encoding = encoding
+
+    def forward(
+        self, tokens: Tensor, generator: torch.Generator | None = None, scored: int | None = None
+    ) -> Tensor:
+        """Logits (B, T, A) of the next character, or (B, scored, A) of the last ones only."""
+        positions = self.encoding.positions(tokens, generator)
+        x = self.dropout(self.encoding.embed(self.embedding(tokens), positions))
+        length = tokens.shape[1]
+        last = len(self.blocks) - 1
+        for index, block in enumerate(self.blocks):
+            first = length - scored if scored is not None and index == last else 0
+            x = block(x, positions, self.encoding, slice(first, length))
+        if last < 0 and scored is not None:
+            x = x[:, length - scored :]
+        return self.head(self.norm(x))
+
+    def using(self, encoding: PositionEncoding) -> Transformer:
+        """The same model, sharing all weights, with another encoding."""
+        clone = copy.copy(self)
+        clone.__dict__["_modules"] = {**self.__dict__["_modules"], "encoding": encoding}
+        return clone
+
+
+class Layer(nn.Module):
+    """x + attention(norm(x)), then x + SwiGLU(norm(x)); only `queries` go beyond the keys and values."""
+
+    def __init__(self, spec: ModelSpec, index: int, dropout: float, qk_norm: bool, log_n: bool) -> None:
+        super().__init__()
+        width, hidden = spec.d_model, hidden_size(spec.d_model)
+        self.index, self.n_heads = index, spec.n_heads
+        self.log_n = math.log(spec.train_length) if log_n else None
+        self.norm_attention, self.norm_feed = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+        self.norm_query = nn.RMSNorm(spec.d_head) if qk_norm else nn.Identity()
+        self.norm_key = nn.RMSNorm(spec.d_head) if qk_norm else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, positions: Positions, encoding: PositionEncoding, queries: slice) -> Tensor:
+        normed = self.norm_attention(x)
+        q, k, v = (self.split(project(normed)) for project in (self.query, self.key, self.value))
+        q, k = self.norm_query(q), self.norm_key(k)
+        if self.log_n is not None:
+            q = q * log_n_factor(q.shape[2], self.log_n, q.device).to(q.dtype)
+        with torch.autocast(x.device.type, enabled=False):
+            layer = LayerView(self.index, normed, q.to(v.dtype), k.to(v.dtype), positions)
+            mixed = attend(encoding, layer, v, queries)
+        x = x[:, queries] + self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))
+        normed = self.norm_feed(x)
+        return x + self.dropout(self.down(F.silu(self.gate(normed)) * self.up(normed)))
+
+    def split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
+def hidden_size(d_model: int) -> int:
+    """8/3 of the width, rounded up to a multiple of 8: as many parameters as a plain MLP of 4 × the width."""
+    return 8 * math.ceil(d_model / 3)
+
+
+def log_n_factor(length: int, log_train_length: float, device: torch.device) -> Tensor:
+    """max(1, ln(i + 1) / ln L) for each query (T, 1): it keeps the softmax from going flat over more keys."""
+    index = torch.arange(1, length + 1, device=device, dtype=torch.float32)
+    return (index.log() / log_train_length).clamp(min=1)[:, None]
+
+
+def new_model(
+    spec: ModelSpec, block: object, seed: int, *, dropout: float = 0.0, qk_norm: bool = False, log_n: bool = False
+) -> Transformer:
+    """A model with fresh weights. At one seed the shared weights do not depend on the encoding."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seeded(seed, "encoding").initial_seed())
+        encoding = build(block, spec)
+        torch.manual_seed(seeded(seed, "initialisation").initial_seed())
+        return Transformer(spec, encoding, dropout=dropout, qk_norm=qk_norm, log_n=log_n)

@@ -1,0 +1,67 @@
+"""Losses of single characters: the one place where a model meets the windows of a protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from pe_cli.encodings.views import Positions
+from pe_cli.model import Transformer
+from pe_cli.protocols import Targets
+
+
+def character_losses(
+    model: Transformer,
+    ids: np.ndarray,
+    targets: Targets,
+    batch_size: int,
+    advance: Callable[[int], None] = lambda chars: None,
+) -> tuple[list[np.ndarray], float]:
+    """Negative log-likelihoods in nats of the scored characters of each window (float64), and the largest id fed.
+
+    `ids` is the whole text. The model runs in float32 and evaluation mode; `advance` is told the characters fed.
+    """
+    device = next(model.parameters()).device
+    was_training = model.training
+    largest_id = 0.0
+    model.eval()
+    losses = [np.empty(0)] * len(targets.ends)
+    try:
+        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
+            for group in batched(targets, batch_size):
+                length, scored = int(targets.lengths[group[0]]), int(targets.scored[group[0]])
+                windows = targets.ends[group][:, None] + np.arange(-length - 1, 0)
+                text = torch.from_numpy(ids[windows].astype(np.int64)).to(device)
+                for window, loss in zip(group, window_losses(model, text, scored), strict=True):
+                    losses[window] = loss.numpy()
+                largest_id = max(largest_id, *(float(leaf.ids.max()) for leaf in ids_of(model, text)))
+                advance(length * len(group))
+    finally:
+        model.train(was_training)
+    return losses, largest_id
+
+
+def ids_of(model: Transformer, text: Tensor) -> list[Positions]:
+    return model.encoding.positions(text[:, :-1]).leaves()
+
+
+def window_losses(model: Transformer, text: Tensor, scored: int) -> Tensor:
+    """Losses (B, scored) of the last characters of windows (B, T + 1); float64 on the CPU."""
+    logits = model(text[:, :-1], scored=scored)
+    wanted = text[:, -scored:]
+    flat = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), reduction="none")
+    return flat.view_as(wanted).double().cpu()
+
+
+def batched(targets: Targets, batch_size: int) -> list[np.ndarray]:
+    """Indices of windows in groups of at most `batch_size` that share length and scored characters."""
+    groups: list[np.ndarray] = []
+    shapes = np.stack([targets.lengths, targets.scored], axis=1)
+    for shape in np.unique(shapes, axis=0):
+        same = np.flatnonzero((shapes == shape).all(axis=1))
+        groups.extend(same[start : start + batch_size] for start in range(0, len(same), batch_size))
+    return groups

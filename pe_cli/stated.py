@@ -1,0 +1,98 @@
+"""What a config file and a command line state, before any check: values, and where each was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pe_cli.errors import ConfigError
+from pe_cli.schema import shown
+from pe_cli.yaml_source import Source, parse_value
+
+_OWN_OPTION = {"encoding", "data", "seed"}
+"""Keys that the command line has an option of their own for."""
+
+
+class Stated:
+    """Values as nested plain blocks, their origins by dotted leaf key, and the place to name in an error.
+
+    `named_blocks` are the keys whose block may be shortened to its name, with the name they have by default.
+    """
+
+    def __init__(self, source: Source, named_blocks: Mapping[str, str]):
+        self.source = source
+        self.named_blocks = named_blocks
+        self.values = {key: value for key, value in source.values.items() if not key.startswith("x-")}
+        self.empty = {key for key in source.empty if not key.startswith("x-")}
+        self.labels: dict[str, str] = {}
+        self._origins = dict.fromkeys(leaves(self.values), "file")
+
+    def override(self, key: str, text: str) -> None:
+        """Put a value from the command line in place of what the file says; text is kept as typed."""
+        typed = text if text.isprintable() else repr(text)
+        label = f"--{key} {typed}" if key in _OWN_OPTION else f"--set {key}={typed}"
+        *path, last = key.split(".")
+        if not all([*path, last]):
+            raise ConfigError(f"{label}: '{key}' is not a key; training.steps is one")
+        value: Any = text
+        if key.split(".")[0] in self.named_blocks:
+            if not text.strip():
+                raise ConfigError(f"{label}: {key}: is empty")
+            if text.lstrip()[0] in "[{":
+                value = parse_value(text, label)
+        block = self.values
+        for depth, part in enumerate(path):
+            block[part] = block = self._opened(block, ".".join(path[: depth + 1]), label)
+        block[last] = value
+        for known in [known for known in self._origins if _within(known, key)]:
+            del self._origins[known]
+        self.empty = {known for known in self.empty if not _within(known, key)}
+        self._origins |= dict.fromkeys(leaves({key: value}), "command line")
+        self.labels[key] = label
+
+    def _opened(self, block: dict[str, Any], key: str, label: str) -> dict[str, Any]:
+        """The block under a dotted key, made where there is none; a bare name becomes a block."""
+        part = key.rsplit(".", 1)[-1]
+        inner = block.get(part, self.named_blocks.get(key, {}))
+        if inner is None:
+            inner = "none" if key in self.named_blocks else {}
+        if isinstance(inner, str) and key.split(".")[0] in self.named_blocks:
+            if key in self._origins:
+                self._origins[f"{key}.name"] = self._origins.pop(key)
+            inner = {"name": inner}
+        if not isinstance(inner, dict):
+            found = f"must be a block of keys, not {shown(inner)}; {label} cannot be set in it"
+            raise ConfigError(f"{self.place(key)}{key}: {found}")
+        return inner
+
+    def origin(self, key: str) -> str:
+        """`default`, `file` or `command line` for a dotted leaf key of the resolved experiment."""
+        return self._origins.get(key) or self._origins.get(key.removesuffix(".name"), "default")
+
+    def place(self, *keys: str) -> str:
+        """What an error begins with: the option on the command line, else `file:line: `, else nothing."""
+        for key in keys:
+            at = [known for known in self.labels if _within(key, known)]
+            if at:
+                return f"{self.labels[max(at, key=len)]}: "
+        for key in keys:
+            inside = [label for known, label in self.labels.items() if _within(known, key)]
+            if inside:
+                return f"{' '.join(inside)}: "
+        if not self.source.where:
+            return ""
+        places = [self.source.place(key) for key in keys]
+        return f"{max(places, key=len)}: "
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of all values that are no block of keys (an empty block is a value)."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _within(key: str, block: str) -> bool:
+    return key == block or key.startswith(f"{block}.")

@@ -1,0 +1,65 @@
+"""rerope: rotary encodings whose distances grow no further from a window on."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from pe_cli.encodings._composition import Wrapper
+from pe_cli.encodings.base import PositionEncoding, Sees
+from pe_cli.encodings.views import Block, LayerView, Positions
+from pe_cli.strategies._ids import refusal, require_ids
+from pe_cli.strategies.registry import register
+
+
+class ReRoPE(Wrapper):
+    """A rotary encoding whose logits take distance n as min(n, window).
+
+    `log_n_length` L also multiplies the logits of query i (from 0) by max(1, ln(i + 1) / ln L); None does not.
+    """
+
+    def __init__(self, inner: PositionEncoding, window: int, log_n_length: int | None) -> None:
+        super().__init__(inner.options, inner.spec, inner)
+        self.name, self.family = inner.name, inner.family
+        self.window, self.log_n_length = window, log_n_length
+
+    def prepare(self, layer: LayerView) -> tuple[Tensor, Tensor]:
+        """Queries turned as at id `window` and keys as at id 0: every pair of them is that far apart."""
+        ids = layer.positions.ids
+        queries, _ = self.inner.rotate(layer.at(Positions(torch.full_like(ids, self.window))))
+        _, keys = self.inner.rotate(layer.at(Positions(torch.zeros_like(ids))))
+        return queries, keys
+
+    def scores(self, block: Block) -> Tensor:
+        queries, keys = (x.float() for x in block.state)
+        scale = 1 / math.sqrt(block.layer.q.shape[-1])
+        far = (queries[:, :, block.queries] * scale) @ keys[:, :, block.keys].transpose(-2, -1)
+        scores = torch.where(block.distance[:, None] < self.window, block.dot, far)
+        if self.log_n_length is None:
+            return scores
+        return scores * log_n(block.query_index, self.log_n_length)[:, None]
+
+
+@register(reference="Su 2023, github.com/bojone/rerope", needs="a rotary encoding that sees only distances")
+def rerope(encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
+    r"""Distances of a rotation grow no further from half of the trained length on.
+
+    .. math:: s_{ij} = \max(1, \ln(i + 1) / \ln L)\; q_i \cdot R_{-\min(p_i - p_j, w)} k_j / \sqrt{d},
+              \quad w = \lfloor L / 2 \rfloor
+
+    The logarithmic factor belongs to the released code and is on; `ReRoPE` has both it and w as parameters. A
+    model trained with `log_n` has the factor already, and would get it twice.
+    """
+    require_ids("rerope", encoding)
+    if any(encoding.hooks(index) != {"rotate"} for index in range(encoding.spec.n_layers)):
+        raise refusal("rerope", encoding, "it limits the distances of a pure rotation of queries and keys")
+    if encoding.sees is not Sees.DISTANCE:
+        raise refusal("rerope", encoding, "its rotation depends on more than the distance")
+    return ReRoPE(encoding, window=max(1, train_length // 2), log_n_length=train_length)
+
+
+def log_n(index: Tensor, train_length: int) -> Tensor:
+    """max(1, ln(i + 1) / ln L) of query indices, in float32."""
+    return ((index + 1).float().log() / math.log(max(2, train_length))).clamp(min=1)

@@ -1,0 +1,282 @@
+"""Training one run: batches, steps, validation, checkpoints, and an exact continuation."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from pe_cli import files
+from pe_cli.config import Experiment, TrainingConfig, to_yaml
+from pe_cli.corpus import Batches, Corpus
+from pe_cli.devices import choose_precision
+from pe_cli.errors import Interrupted, RunError
+from pe_cli.model import Transformer
+from pe_cli.optimizers import Optimizers, schedule
+from pe_cli.protocols import Text, sampled
+from pe_cli.runs import Run, weight_sha256
+from pe_cli.scoring import character_losses
+from pe_cli.seeds import seeded
+from pe_cli.trained import fresh_model
+from pe_cli.versions import versions
+
+LOG_EVERY = 10
+VALIDATION_WINDOWS = 512
+VALIDATION_BATCH = 32
+DIVERGED = 3.0
+"""A loss above this many times that of uniform guessing, after warm-up, ends the run."""
+COMPILE_FROM = 40_000_000
+"""Characters of training from which compiling pays back on a CPU."""
+TRAINING_COLUMNS = ("step", "loss", "learning_rate", "chars_per_second")
+VALIDATION_COLUMNS = ("step", "loss", "bits_per_char")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands: steps done, mean loss since the last report, speed, seconds to go."""
+
+    step: int
+    steps: int
+    loss: float
+    chars_per_second: float
+    seconds_left: float
+
+
+class Observer(Protocol):
+    """Who is told how a training goes."""
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass
+class Rows:
+    """What training.csv and validation.csv hold; it is part of the checkpoint."""
+
+    training: list[dict[str, Any]] = field(default_factory=list)
+    validation: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Trainer:
+    """One run being trained. Logging, validation and saving draw no random numbers and change nothing."""
+
+    def __init__(self, run: Run, experiment: Experiment, corpus: Corpus, device: torch.device) -> None:
+        self.run, self.experiment, self.corpus, self.device = run, experiment, corpus, device
+        self.config = experiment.training
+        self.model = fresh_model(experiment, corpus.alphabet).to(device)
+        self.optimizers = Optimizers(self.model, self.config)
+        self.batches = Batches(corpus.train, self.config.length, self.config.batch_size, experiment.seed)
+        self.ids_generator = seeded(experiment.seed, "ids")
+        self.dtype = choose_precision(self.config.precision, device)
+        self.rows = Rows()
+        self.step = 0
+        self.clock = Clock()
+        # dropout is the only user of the global generator
+        torch.manual_seed(seeded(experiment.seed, "dropout").initial_seed())
+
+    def begin(self) -> None:
+        """A new run directory, or the state of the last checkpoint."""
+        if self.run.status != "new" and self.run.has_state:
+            self.restore()
+            self.run.update(status="running", reason=None)
+            return
+        self.run.begin(
+            to_yaml(self.experiment),
+            name=self.experiment.name,
+            encoding=self.experiment.encoding["name"],
+            seed=self.experiment.seed,
+            reason=None,
+            step=0,
+            train_loss=None,
+            validation_loss=None,
+            parameters=sum(parameter.numel() for parameter in self.model.parameters()),
+            alphabet=self.corpus.alphabet,
+            data=self.corpus.name,
+            data_hash=self.corpus.data_hash,
+            data_digest=self.batches.digest,
+            weight_sha256=None,
+            device=str(self.device),
+            threads=torch.get_num_threads(),
+            precision=str(self.dtype).removeprefix("torch."),
+            versions=versions(),
+            seconds=0.0,
+        )
+
+    def train(self, observer: Observer, interrupted: Callable[[], int | None]) -> None:
+        """The steps that are left. Raises Interrupted after a signal, with everything saved."""
+        config = self.config
+        model = compiled(self.model, config, self.device, observer)
+        uniform = math.log(len(self.corpus.alphabet))
+        recent: list[float] = []
+        self.model.train()
+        self.clock.start(self.step)
+        while self.step < config.steps:
+            if (number := interrupted()) is not None:
+                self.end("interrupted", f"stopped by a signal after step {self.step}")
+                raise Interrupted(
+                    f"stopped after step {self.step} of {config.steps}; everything is saved in "
+                    f"{self.run.path}: the same command with --resume goes on",
+                    number,
+                )
+            recent.append(self.one_step(model))
+            self.step += 1
+            limit = DIVERGED * uniform if self.step > config.warmup_steps else math.inf
+            if not recent[-1] <= limit:  # nan is not
+                self.end("diverged", f"the loss was {recent[-1]:.4g} at step {self.step}")
+                return
+            if self.step % LOG_EVERY == 0 or self.step == config.steps:
+                observer.progress(self.log(recent))
+                recent = []
+            if self.step < config.steps and self.step % config.eval_every == 0:
+                self.validate()
+            if self.step < config.steps and self.step % config.save_every == 0:
+                self.save()
+        self.validate()
+        self.run.save_weights(self.model.state_dict())
+        self.end("finished", None)
+
+    def one_step(self, model: Callable[..., Tensor]) -> float:
+        windows = self.batches.next().to(self.device)
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            logits = model(windows[:, :-1], self.ids_generator)
+            loss = F.cross_entropy(logits.flatten(0, 1).float(), windows[:, 1:].flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip)
+        self.optimizers.step(schedule(self.step, self.config.steps, self.config.warmup_steps))
+        return loss.item()
+
+    def log(self, recent: list[float]) -> Progress:
+        """A row of training.csv: the mean loss since the last one."""
+        loss = sum(recent) / len(recent)
+        speed, left = self.clock.speed(self.step, self.config.steps)
+        speed *= self.config.batch_size * self.config.length
+        rate = self.config.learning_rate * schedule(
+            self.step - 1, self.config.steps, self.config.warmup_steps
+        )
+        self.rows.training.append(dict(zip(TRAINING_COLUMNS, (self.step, loss, rate, speed), strict=True)))
+        return Progress(self.step, self.config.steps, loss, speed, left)
+
+    def validate(self) -> None:
+        """A row of validation.csv: the loss on windows of the training length over the held-out text."""
+        text = Text(len(self.corpus.ids), self.corpus.held_start)
+        windows = sampled(text, self.config.length, VALIDATION_WINDOWS)
+        losses, _ = character_losses(self.model, self.corpus.ids, windows, VALIDATION_BATCH)
+        loss = float(np.concatenate(losses).mean())
+        self.rows.validation.append(
+            dict(zip(VALIDATION_COLUMNS, (self.step, loss, loss / math.log(2)), strict=True))
+        )
+
+    def end(self, status: str, reason: str | None) -> None:
+        """Save everything, then say how the run ended: the status comes last."""
+        self.save()
+        losses = {
+            "train_loss": self.rows.training[-1]["loss"] if self.rows.training else None,
+            "validation_loss": self.rows.validation[-1]["loss"] if self.rows.validation else None,
+        }
+        self.run.update(
+            **losses,
+            step=self.step,
+            data_digest=self.batches.digest,
+            weight_sha256=weight_sha256(self.model.state_dict()),
+            seconds=self.clock.total(),
+            reason=reason,
+            status=status,
+        )
+
+    def save(self) -> None:
+        """Commit the checkpoint, then the tables that it holds too."""
+        batches = self.batches.state()
+        tensors = {
+            **{f"model.{name}": tensor for name, tensor in self.model.state_dict().items()},
+            **{f"optimizer.{name}": tensor for name, tensor in self.optimizers.state().items()},
+            "generator.data": batches["generator"],
+            "generator.ids": self.ids_generator.get_state(),
+            "generator.dropout": torch.get_rng_state(),
+        }
+        if self.device.type == "cuda":
+            tensors["generator.dropout.cuda"] = torch.cuda.get_rng_state(self.device)
+        meta = {
+            "step": self.step,
+            "seconds": self.clock.total(),
+            "data_digest": batches["digest"],
+            "rows": asdict(self.rows),
+        }
+        self.run.save_state(tensors, meta)
+        self.write_tables()
+
+    def write_tables(self) -> None:
+        files.write_csv(self.run.path / "training.csv", self.rows.training, TRAINING_COLUMNS)
+        files.write_csv(self.run.path / "validation.csv", self.rows.validation, VALIDATION_COLUMNS)
+
+    def restore(self) -> None:
+        """Everything as it was at the last checkpoint. RunError for one that does not belong to this run."""
+        tensors, meta = self.run.load_state()
+        try:
+            self.model.load_state_dict(under("model.", tensors))
+            self.optimizers.restore(under("optimizer.", tensors))
+            self.batches.restore({"generator": tensors["generator.data"], "digest": meta["data_digest"]})
+            self.ids_generator.set_state(tensors["generator.ids"])
+            torch.set_rng_state(tensors["generator.dropout"])
+            if self.device.type == "cuda" and "generator.dropout.cuda" in tensors:
+                torch.cuda.set_rng_state(tensors["generator.dropout.cuda"], self.device)
+            self.rows = Rows(**meta["rows"])
+            self.step = meta["step"]
+            self.clock = Clock(meta["seconds"])
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise RunError(
+                f"{self.run.path / 'state.safetensors'} does not belong to this run ({error}): "
+                "train it again with --force"
+            ) from None
+        self.write_tables()  # a kill may have come between the checkpoint and its tables
+
+
+class Clock:
+    """Seconds of training over all its sittings, and the speed of this one."""
+
+    def __init__(self, before: float = 0.0) -> None:
+        self.before = before
+        self.start(0)
+
+    def start(self, step: int) -> None:
+        self.started = self.marked = time.perf_counter()
+        self.first = self.marked_step = step
+
+    def total(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    def speed(self, step: int, steps: int) -> tuple[float, float]:
+        """Steps per second since the last call, and seconds left at the pace of this sitting."""
+        now = time.perf_counter()
+        recent = (step - self.marked_step) / max(now - self.marked, 1e-9)
+        left = (steps - step) * (now - self.started) / max(step - self.first, 1)
+        self.marked, self.marked_step = now, step
+        return recent, left
+
+
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def compiled(
+    model: Transformer, config: TrainingConfig, device: torch.device, observer: Observer
+) -> Callable[..., Tensor]:
+    """The model as training calls it: compiled where asked, or where the planned run is long enough."""
+    planned = config.steps * config.batch_size * config.length
+    if config.compile == "false" or (config.compile == "auto" and planned < COMPILE_FROM):
+        return model
+    if device.type == "cpu" and shutil.which(os.environ.get("CXX", "g++")) is None:
+        observer.note(
+            "training.compile: there is no C++ compiler (g++, or CXX), so the model is not compiled"
+        )
+        return model
+    return torch.compile(model)

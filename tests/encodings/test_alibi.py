@@ -1,0 +1,63 @@
+"""ALiBi: the slopes of the paper, and a bias that falls with distance."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from driving import at, bias, built, random_layer, sequential_bias
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+
+def slopes(n_heads: int, **options: float) -> Tensor:
+    return built({"name": "alibi", **options}, d_model=2 * n_heads, n_heads=n_heads).numbers(1)["slopes"]
+
+
+@pytest.mark.parametrize(
+    ("n_heads", "expected"),
+    [
+        (1, [2**-8]),
+        (2, [2**-4, 2**-8]),
+        (3, [2**-4, 2**-8, 2**-2]),
+        (4, [2**-2, 2**-4, 2**-6, 2**-8]),
+        (6, [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3]),
+        (8, [2**-1, 2**-2, 2**-3, 2**-4, 2**-5, 2**-6, 2**-7, 2**-8]),
+        (12, [2**-exponent for exponent in (1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5)]),
+    ],
+)
+def test_slopes(n_heads: int, expected: list[float]) -> None:
+    torch.testing.assert_close(slopes(n_heads), torch.tensor(expected, dtype=torch.float64), atol=0, rtol=1e-7)
+
+
+@given(n_heads=st.integers(1, 64))
+def test_slopes_are_distinct_and_between_zero_and_one(n_heads: int) -> None:
+    values = slopes(n_heads).tolist()
+    assert len(set(values)) == n_heads
+    assert all(0 < value < 1 for value in values)
+
+
+def test_max_exponent_sets_the_last_slope() -> None:
+    assert slopes(4, max_exponent=4.0).tolist() == [2**-1, 2**-2, 2**-3, 2**-4]
+
+
+def test_row_i_is_slope_times_j_minus_i() -> None:
+    ours = sequential_bias(built("alibi"), 5)
+    assert ours[0, 4].tolist() == [-1.0, -0.75, -0.5, -0.25, 0.0]
+    assert ours[3, 4].tolist() == [-4 / 256, -3 / 256, -2 / 256, -1 / 256, 0.0]
+
+
+def test_neighbours_stay_apart_at_4096() -> None:
+    row = sequential_bias(built("alibi", dtype=torch.float32), 4096)[:, -1]
+    steps = row[:, 1:] - row[:, :-1]
+    assert torch.equal(steps, slopes(4).float()[:, None].expand_as(steps))
+
+
+def test_fractional_and_repeated_ids() -> None:
+    ours = bias(built("alibi"), random_layer(3).at(at([0, 0, 2.5])))
+    assert ours[0, 0, 2].tolist() == [-0.625, -0.625, 0.0]
+    assert ours[0, 0, 1, 0].item() == 0
+
+
+def test_nothing_is_saved() -> None:
+    assert not built("alibi").state_dict()
