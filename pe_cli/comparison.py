@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pe_cli import corpus as corpora
 from pe_cli.config import Experiment, resolve, training_identity
 from pe_cli.errors import ConfigError, PeError, nearest
 from pe_cli.evaluation import COLUMNS
-from pe_cli.runs import run_directory_name
+from pe_cli.runs import open_run, run_directory_name
 from pe_cli.statistics import UNKNOWN, Estimate, over_seeds, over_windows
 
 ROW_COLUMNS = ("name", *COLUMNS)
@@ -172,8 +171,6 @@ def paired_difference(entry: Mapping[str, Any], windows: pd.DataFrame, baseline:
 
 def run_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """The rows of runs.csv: what is planned and, where training began, what run.json says."""
-    from pe_cli.runs import open_run
-
     rows = []
     for outcome in outcomes:
         info = open_run(outcome.directory).info if outcome.directory is not None else {}

@@ -180,7 +180,7 @@ def _build_once(experiment: Experiment, stated: Stated) -> None:
     )
     try:
         with torch.random.fork_rng(devices=[]):
-            registry.build(experiment.encoding, spec)
+            samplers.apply(experiment.positions, registry.build(experiment.encoding, spec), spec)
     except ConfigError as error:
         place, where = stated.place("encoding", "model"), stated.source.where
         raise ConfigError(
@@ -189,10 +189,10 @@ def _build_once(experiment: Experiment, stated: Stated) -> None:
 
 
 def _in_block(problem: Problem, key: str, where: str) -> Problem:
-    """A problem of an encoding's options, with the key as the whole experiment knows it."""
+    """A problem of the options in a named block, with the key as the whole experiment knows it."""
     name = where.rpartition(".")[-1]
     text = f"{problem.text} (of {name})"
-    if problem.known is not None:
+    if problem.known is not None and key == "encoding":
         text = problem.text.replace("unknown key", f"{name} has no such option", 1)
         option = problem.key
         owners = [

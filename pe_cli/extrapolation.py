@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import torch
@@ -49,12 +48,15 @@ def extrapolate(evaluation: Evaluation, advance: Callable[[int], None]) -> Table
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)
     title = f"{path.name}: loss beyond the training length"
-    files.write_text(
-        path / "extrapolation.md", reports.extrapolation(title, tables.extrapolation, evaluation.text_facts())
+    files.write_text(path / "extrapolation.md", reports.document(title, [report(tables)]))
+    plots.plot_extrapolation(
+        pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), path / "extrapolation.png", title
     )
-    draw(path / "extrapolation.png", tables, title)
     return tables
 
 
-def draw(path: Path, tables: Tables, title: str) -> None:
-    plots.plot_extrapolation(pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), path, title)
+def report(tables: Tables) -> reports.Table:
+    """The table of a run for a terminal or a file."""
+    rows = tables.extrapolation
+    protocols = [reports.PROTOCOLS[name] for name in dict.fromkeys(row["protocol"] for row in rows)]
+    return reports.extrapolation("Loss in nats per character", rows, protocols)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +16,7 @@ from pe_cli.config import Experiment
 from pe_cli.corpus import encode
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.views import Block, LayerView, Positions
-from pe_cli.errors import ConfigError
+from pe_cli.errors import ConfigError, canonical
 from pe_cli.seeds import seeded
 from pe_cli.trained import fresh_model, spec_of
 
@@ -47,18 +45,19 @@ def inspect_encoding(
 ) -> dict[str, Any]:
     """Plain facts, ready for JSON, about the encoding of an experiment with fresh weights.
 
-    Arrays are for the T = `length` characters of a window; or, with `at_length`, for that many characters as the
-    strategy sees them. `text` is what ids may be read from, repeated up to T characters; the alphabet is its own.
-    Always there: encoding, family, options, parameters (a count), reference, sees, length, train_length. Where
-    they apply: strategy; text (T; only if ids depend on it); positions (T, or a list for each part or axis);
-    table (T × d_model); bias (H × T × T, null above the diagonal; only if it does not depend on the text);
-    mask (T × T, or H × T × T if heads differ; true where a query may see a key, causality included); layers
-    (which of them bias and mask act in, if not in all: the first one is shown); left_out (what would have
-    more than MOST_ENTRIES entries); and all that the encoding itself calls by a name. Numbers that are not finite
-    are null.
+    Arrays are for the T characters of a window: T = `at_length` if given, else `length`. The strategy is
+    applied for a window of T. Ids may be read from `text`, repeated up to T; the alphabet is its own.
 
-    Raises ConfigError for a length out of range, PositionRangeError beyond the rows of a learned table, and
-    StrategyRefused for a strategy without meaning for the encoding.
+    Always there: encoding, family, options, parameters (a count), reference, sees, length (T), train_length,
+    strategy, positions (T; one such list for each axis, and for each part where parts differ).
+    Where they apply: text (T; if ids depend on it), table (T × d_model), bias (H × T × T, null above the
+    diagonal; unless it depends on the text), mask (T × T, or H × T × T where heads differ; true where a query
+    may see a key, causality included), layers (those in which bias and mask act, if not all: the first is
+    shown), left_out (what would have more than MOST_ENTRIES entries), and whatever the encoding itself has a
+    name for. Numbers that are not finite are null.
+
+    Raises ConfigError for a length out of range or an empty text, PositionRangeError beyond the rows of a
+    learned table, and StrategyRefused for a strategy without meaning for the encoding.
     """
     size = length if at_length is None else at_length
     if not 1 <= size <= LONGEST:
@@ -68,46 +67,48 @@ def inspect_encoding(
         raise ConfigError("the text to read ids from is empty")
     alphabet = "".join(sorted(set(source)))
     spec = spec_of(experiment, alphabet)
-    encoding = fresh_model(experiment, alphabet).encoding.eval()
-    options = {key: value for key, value in experiment.encoding.items() if key != "name"}
+    encoding = fresh_model(experiment, alphabet).encoding
     facts: dict[str, Any] = {
         "encoding": encoding.name,
         "family": encoding.family.value,
-        "options": options,
+        "options": {key: value for key, value in experiment.encoding.items() if key != "name"},
         "parameters": sum(parameter.numel() for parameter in encoding.parameters()),
         "reference": encoding.reference,
         "sees": encoding.sees.value,
         "length": size,
         "train_length": spec.train_length,
+        "strategy": canonical(strategy),
     }
-    if at_length is not None:
-        facts["strategy"] = strategy
-        encoding = strategies.apply(strategy, encoding, spec.train_length, at_length)
-    shown = (source * math.ceil(size / len(source)))[:size]
-    tokens = torch.from_numpy(encode(shown, alphabet)).long()[None]
+    encoding = strategies.apply(strategy, encoding, spec.train_length, size)
+    long = source * math.ceil(size / len(source))  # at least once: ids may differ late in the text only
+    tokens = torch.from_numpy(encode(long, alphabet)).long()[None]
     with torch.no_grad():
-        positions = encoding.positions(tokens)
-        if not same_ids(positions, encoding.positions(tokens.roll(1, dims=1))):
-            facts["text"] = shown
+        positions = encoding.positions(tokens[:, :size])
+        if reads_text(encoding, tokens):
+            facts["text"] = long[:size]
         facts["positions"] = listed_ids(positions)
         facts |= own_numbers(encoding, size, spec.train_length)
         facts |= arrays(encoding, spec, positions, size)
     return facts
 
 
-def same_ids(first: Positions, second: Positions) -> bool:
-    pairs = zip(first.leaves(), second.leaves(), strict=True)
-    return all(torch.equal(one.ids, other.ids) for one, other in pairs)
+def reads_text(encoding: PositionEncoding, tokens: Tensor) -> bool:
+    """Whether other tokens get other ids."""
+    texts = (encoding.positions(tokens).leaves(), encoding.positions(tokens.roll(1, dims=1)).leaves())
+    return any(not torch.equal(one.ids, other.ids) for one, other in zip(*texts, strict=True))
 
 
 def listed_ids(positions: Positions) -> list[Any]:
     """One list of T ids; one for each axis; or such lists for each part, where the parts differ."""
-    parts = [plain(leaf.ids[0].T) for leaf in positions.leaves()]
-    return parts[0] if all(part == parts[0] for part in parts) else parts  # type: ignore[no-any-return]
+    parts = []
+    for leaf in positions.leaves():
+        ids = leaf.ids[0] if leaf.ids.dim() == 2 else leaf.ids[0].T
+        parts.append(plain(ids.long() if torch.equal(ids, ids.round()) else ids))
+    return parts if any(part != parts[0] for part in parts) else parts[0]
 
 
 def own_numbers(encoding: PositionEncoding, length: int, train_length: int) -> dict[str, Any]:
-    """What the encoding calls by a name, and how many waves do not complete a turn in the training length."""
+    """What the encoding has a name for, and how many waves do not complete a turn in the training length."""
     facts: dict[str, Any] = {}
     for key, value in encoding.numbers(length).items():
         facts[key] = plain(value)
@@ -146,10 +147,19 @@ def arrays(encoding: PositionEncoding, spec: ModelSpec, positions: Positions, le
 def static(
     key: str, encoding: PositionEncoding, spec: ModelSpec, positions: Positions, index: int
 ) -> Tensor | None:
-    """The bias or mask of a layer, if two texts with equal ids have the same one whatever the parameters are."""
+    """The bias or mask of a layer; None if two texts with equal ids have different ones."""
     moved = perturbed(encoding)
     first, second = (matrices(moved, spec, positions, index, content)[key] for content in (0, 1))
     return matrices(encoding, spec, positions, index, 0)[key] if torch.equal(first, second) else None
+
+
+def perturbed(encoding: PositionEncoding) -> PositionEncoding:
+    """A copy with other parameters: a term that starts at zero would look as if it never used the text."""
+    moved = copy.deepcopy(encoding)
+    generator = seeded(0, "perturbation")
+    for parameter in moved.parameters():
+        parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
+    return moved
 
 
 def matrices(
@@ -161,123 +171,23 @@ def matrices(
     x = torch.randn(1, length, spec.d_model, generator=generator)
     q, k = torch.randn(2, 1, spec.n_heads, length, spec.d_head, generator=generator)
     layer = LayerView(index, x, q, k, positions)
-    rotated, whole = encoding.rotate(layer), slice(0, length)
-    block = Block(layer, encoding.prepare(layer), *rotated, whole, whole, encoding)
-    shape = (spec.n_heads, length, length)
+    whole = slice(0, length)
+    block = Block(layer, encoding.prepare(layer), *encoding.rotate(layer), whole, whole, encoding)
+    shape = (1, spec.n_heads, length, length)
     bias = encoding.dense_bias(block)
-    bias = torch.zeros(()) if bias is None else bias
-    bias = bias.expand(1, *shape)[0]
-    mask = allowed(encoding, block).expand(1, *shape)[0]
+    bias = (torch.zeros(()) if bias is None else bias).expand(shape)[0]
+    mask = allowed(encoding, block).expand(shape)[0]
     return {
         "bias": bias.masked_fill(~block.causal, -math.inf),
         "mask": mask[0] if bool((mask == mask[0]).all()) else mask,
     }
 
 
-def perturbed(encoding: PositionEncoding) -> PositionEncoding:
-    """A copy with other parameters: many terms start at zero and would look like fixed ones."""
-    moved = copy.deepcopy(encoding)
-    generator = seeded(0, "perturbation")
-    for parameter in moved.parameters():
-        parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
-    return moved
-
-
 def plain(tensor: Tensor) -> Any:
-    """Nested lists of Python numbers; None where a number is not finite."""
-    array = tensor.detach().cpu().numpy()
-    if array.dtype.kind != "f" or np.isfinite(array).all():
-        return array.tolist()
-    return np.where(np.isfinite(array), array, None).tolist()
-
-
-# --- for people
-
-
-class Table(NamedTuple):
-    """What a terminal shows as one table; all cells are text, and no number in them is cut."""
-
-    title: str
-    columns: list[str]
-    rows: list[dict[str, str]]
-    notes: list[str]
-
-
-COUNTED = {
-    "positions": "character",
-    "buckets": "distance",
-    "rows": "distance",
-    "slopes": "head",
-    "inverse_frequencies": "pair",
-    "wavelengths": "pair",
-}
-"""What stands beside the entries of a list; a plain number for others."""
-MATRIX_SHOWN = 8
-LIST_SHOWN = 40
-
-
-def readable(facts: Mapping[str, Any]) -> list[Table]:
-    """The facts as tables: single values in one, then one for each list and each matrix (a head, a part).
-
-    Of a matrix the first 8 rows and columns are shown, of a list the first 40 entries and the last one; equal
-    neighbours in a list of whole numbers share a row. A title says the whole size, and "…" stands for the rest.
-    """
-    single = {key: value for key, value in facts.items() if not isinstance(value, list) or key == "layers"}
-    rows = [{"fact": key.replace("_", " "), "value": cell(value)} for key, value in single.items()]
-    tables = [Table("", ["fact", "value"], rows, [])]
-    for key, value in facts.items():
-        if key not in single:
-            tables += tables_of(key, value)
-    return tables
-
-
-def tables_of(key: str, value: list[Any], title: str = "") -> list[Table]:
-    """One table for a list or a matrix, several for what has three axes or parts."""
-    title = title or key.replace("_", " ")
-    if not any(isinstance(entry, list) for entry in value):
-        return [list_table(key, value, title)]
-    if not any(isinstance(item, list) for row in value for item in row):
-        return [matrix_table(value, title)]
-    return [table for n, part in enumerate(value) for table in tables_of(key, part, f"{title} [{n}]")]
-
-
-def list_table(key: str, values: list[Any], title: str) -> Table:
-    label = COUNTED.get(key.rpartition(".")[-1], "number")
-    runs: list[tuple[str, str]] = []
-    start = 0
-    for value, run in itertools.groupby(values):
-        last = start + len(list(run)) - 1
-        runs.append((str(start) if start == last else f"{start}–{last}", cell(value)))
-        start = last + 1
-    if len(runs) > LIST_SHOWN + 1:
-        runs = [*runs[:LIST_SHOWN], ("…", "…"), runs[-1]]
-    name = key.replace("_", " ")
-    return Table(f"{title} ({len(values)})", [label, name], [{label: at, name: value} for at, value in runs], [])
-
-
-def matrix_table(matrix: list[list[Any]], title: str) -> Table:
-    width = max(len(row) for row in matrix)
-    columns = ["", *(str(column) for column in range(min(width, MATRIX_SHOWN)))]
-    shown = [(str(n), [cell(value) for value in row[:MATRIX_SHOWN]]) for n, row in enumerate(matrix)]
-    rows = [dict(zip(columns, [number, *cells], strict=False)) for number, cells in shown[:MATRIX_SHOWN]]
-    if width > MATRIX_SHOWN:
-        columns.append("…")
-        rows = [{**row, "…": "…"} for row in rows]
-    if len(matrix) > MATRIX_SHOWN:
-        rows.append(dict.fromkeys(columns, "…"))
-    return Table(f"{title} ({len(matrix)} × {width})", columns, rows, [])
-
-
-def cell(value: Any) -> str:
-    """A value as text: numbers with 7 digits, as float32 has no more; a block as `key: value` pairs."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.7g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {cell(inner)}" for key, inner in value.items()) or "none"
-    if isinstance(value, list):
-        return ", ".join(cell(inner) for inner in value)
-    return str(value)
+    """Nested lists of Python numbers, or one number; None where it is not finite, and no negative zero."""
+    if not tensor.is_floating_point():
+        return tensor.tolist()
+    array = tensor.detach().cpu().numpy() + 0.0
+    cells = array.astype(object)
+    cells[~np.isfinite(array)] = None
+    return cells.tolist()

@@ -49,7 +49,7 @@ def canonical_block(block: Any) -> dict[str, Any]:
     stated = dict(block) if isinstance(block, Mapping) else {"name": block}
     stated_name = stated.pop("name", None)
     if not isinstance(stated_name, str) or canonical(stated_name) not in SAMPLERS:
-        raise ConfigError(f"positions: {shown(stated_name)} is no sampler{nearest(str(stated_name), names())}")
+        raise ConfigError(f"positions: {shown(stated_name)} is unknown{nearest(str(stated_name), names())}")
     name = canonical(stated_name)
     try:
         options = SAMPLERS[name].Options.model_validate(stated)

@@ -121,7 +121,7 @@ def problems(error: ValidationError) -> list[Problem]:
         elif kind == "value_error":
             found.setdefault(key, Problem(key, str(context["error"])))
         else:
-            phrase = re.sub(r"Input should( be)?", r"must\1", detail["msg"])
+            phrase = re.sub(r"^\w+ should( be)?", r"must\1", detail["msg"]).split(" after validation")[0]
             found.setdefault(key, Problem(key, f"{phrase}, not {shown(detail['input'])}"))
     return list(found.values())
 

@@ -89,6 +89,15 @@ CASES = {name: Case(name, n_layers=4 if name == "layered" else 2) for name in re
     "bipe, window": Case({"name": "bipe", "relative": window("t5", 7), "absolute": "learned"}),
 }
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Products this small lose more by sharing them out than they take."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_name = pytest.mark.parametrize("name", registry.names())
 
@@ -134,7 +143,7 @@ def test_no_character_sees_a_later_one_in_training(case: Case) -> None:
 @every_case
 def test_no_character_sees_a_later_one_in_evaluation(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     model = case.model().eval()
-    for rows in (TRAIN_LENGTH, 7, 1):
+    for rows in (TRAIN_LENGTH, 7):
         monkeypatch.setattr(attention, "cut", blocks_of(rows))
         with torch.no_grad():
             assert_causal(model, TRAIN_LENGTH)
@@ -238,7 +247,7 @@ def test_query_blocks_of_any_size_give_the_same_result(case: Case, monkeypatch: 
             with monkeypatch.context() as patch:
                 patch.setattr(attention, "BLOCK_BYTES", 1)
                 close(attention.attend(encoding, layer, v), expected)
-                for rows in (1, 3, 16, 39):
+                for rows in (1, 17):
                     patch.setattr(attention, "cut", blocks_of(rows))
                     close(attention.attend(encoding, layer, v), expected)
                     for few in (slice(length - 1, length), slice(length - 18, length)):
@@ -255,7 +264,7 @@ def test_reach_has_every_key_that_the_mask_allows(case: Case) -> None:
         assert mask.diagonal(dim1=-2, dim2=-1).all(), "a query sees at least itself"
         allowed = mask.flatten(0, 1).any(dim=0)
         for rows in (1, 2, 5, 16, length):
-            for start in range(0, length - rows + 1, 3):
+            for start in range(0, length - rows + 1, 4):
                 queries = slice(start, start + rows)
                 keys = index[encoding.reach(layer, queries)]
                 assert torch.equal(keys, keys.unique()), "in ascending order, each once"

@@ -25,9 +25,9 @@ class Strided(Wrapper):
 
     Every earlier character is within two steps, one of each kind. The paper offers three ways to have both:
     one attention to the union (`union`), half of the heads each (`heads`), or alternate layers (`layered`,
-    with one strided block of pattern `local` and one of `strided`). Its first set has j = i − l as well, which
-    the second holds in any case; its released code has the sets above, and the mask that it names "strided" is
-    the second set without the first. A mask is position information too, also with `none` inside.
+    with one strided block of pattern `local` and one of `strided`). Its first set has j = i − l as well, in
+    any case a member of the second; its released code has the sets above, and the mask that it names
+    "strided" is the second set without the first. A mask is position information too, also around `none`.
     """
 
     name = "strided"

@@ -17,7 +17,7 @@ from pe_cli.strategies.registry import register
 class ReRoPE(Wrapper):
     """A rotary encoding whose logits take distance n as min(n, window).
 
-    `log_n_length` L also multiplies the logits of query i (from 0) by max(1, ln(i + 1) / ln L); None does not.
+    `log_n_length` L also multiplies the logits of query i (from 0) by max(1, ln(i + 1) / ln L), unless None.
     """
 
     def __init__(self, inner: PositionEncoding, window: int, log_n_length: int | None) -> None:

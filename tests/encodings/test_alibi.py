@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from driving import at, bias, built, random_layer, sequential_bias
+from driving import at, bias, block_of, built, layer_of, random_layer, sequential_bias
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -27,7 +27,9 @@ def slopes(n_heads: int, **options: float) -> Tensor:
     ],
 )
 def test_slopes(n_heads: int, expected: list[float]) -> None:
-    torch.testing.assert_close(slopes(n_heads), torch.tensor(expected, dtype=torch.float64), atol=0, rtol=1e-7)
+    torch.testing.assert_close(
+        slopes(n_heads), torch.tensor(expected, dtype=torch.float64), atol=0, rtol=1e-7
+    )
 
 
 @given(n_heads=st.integers(1, 64))
@@ -48,8 +50,12 @@ def test_row_i_is_slope_times_j_minus_i() -> None:
 
 
 def test_neighbours_stay_apart_at_4096() -> None:
-    row = sequential_bias(built("alibi", dtype=torch.float32), 4096)[:, -1]
-    steps = row[:, 1:] - row[:, :-1]
+    nothing = torch.zeros(4, 4096, 8)
+    encoding = built("alibi", dtype=torch.float32)
+    row = encoding.dense_bias(block_of(encoding, layer_of(nothing, nothing), slice(4095, 4096)))
+    assert row is not None
+    assert row.dtype == torch.float32
+    steps = (row[..., 1:] - row[..., :-1])[0, :, 0]
     assert torch.equal(steps, slopes(4).float()[:, None].expand_as(steps))
 
 

@@ -55,7 +55,8 @@ def test_the_product_of_two_rows_depends_on_distance(p: int, n: int) -> None:
 
 def test_scale_and_base() -> None:
     row = table(built({"name": "sinusoidal", "scale": 0.5, "base": 16}, d_model=4), [2])[0]
-    assert row.tolist() == pytest.approx([0.5 * math.sin(2), 0.5 * math.cos(2), 0.5 * math.sin(0.5), 0.5 * math.cos(0.5)])
+    waves = [math.sin(2), math.cos(2), math.sin(0.5), math.cos(0.5)]
+    assert row.tolist() == pytest.approx([0.5 * wave for wave in waves])
 
 
 def test_it_is_added_to_the_embeddings() -> None:
@@ -68,7 +69,9 @@ def test_it_is_added_to_the_embeddings() -> None:
 def test_wavelengths_run_from_two_pi() -> None:
     numbers = built("sinusoidal", d_model=8).numbers(1)
     assert numbers["inverse_frequencies"].tolist() == pytest.approx([1, 0.1, 0.01, 0.001])
-    assert numbers["wavelengths"].tolist() == pytest.approx([2 * math.pi * power for power in (1, 10, 100, 1000)])
+    assert numbers["wavelengths"].tolist() == pytest.approx(
+        [2 * math.pi * power for power in (1, 10, 100, 1000)]
+    )
 
 
 @pytest.mark.parametrize("option", [{"base": 0.5}, {"scale": 0}, {"layout": "halves"}, {"bases": 3}])

@@ -1,0 +1,138 @@
+"""What exists: encodings, samplers, strategies, corpora and tasks as plain rows."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from pe_cli import strategies as length_strategies
+from pe_cli.built_in import BUILT_IN, Download
+from pe_cli.encodings import registry
+from pe_cli.encodings.base import ModelSpec
+from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.experiment import ModelConfig, TrainingConfig
+from pe_cli.samplers import SAMPLERS
+from pe_cli.schema import Section
+
+LIMITS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+
+
+def catalogue(what: str | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one kind of thing, or of all kinds; each row has at least `name` and `line`.
+
+    Raises ConfigError, with the nearest kind, for one that does not exist.
+    """
+    kinds: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "encodings": encodings,
+        "positions": positions,
+        "strategies": strategies,
+        "corpora": corpora,
+        "tasks": tasks,
+    }
+    if what is None:
+        return {kind: rows() for kind, rows in kinds.items()}
+    kind = canonical(what)
+    if kind not in kinds:
+        raise ConfigError(f"there is no list of '{what}'{nearest(what, kinds)}")
+    return {kind: kinds[kind]()}
+
+
+def encodings() -> list[dict[str, Any]]:
+    """name, family, year, reference, sees, parameters (at the default sizes of a model), options, line."""
+    sizes, length = ModelConfig(), TrainingConfig().length
+    spec = ModelSpec(sizes.d_model, sizes.n_heads, sizes.n_layers, length, "ab", max_position=length)
+    rows = []
+    for name in registry.names():
+        cls = registry.encoding_class(name)
+        with torch.random.fork_rng(devices=[]):
+            encoding = registry.build(name, spec)
+        rows.append(
+            {
+                "name": name,
+                "family": cls.family.value,
+                "year": cls.year,
+                "reference": cls.reference,
+                "sees": encoding.sees.value,
+                "parameters": sum(parameter.numel() for parameter in encoding.parameters()),
+                "options": options(cls.Options, registry.canonical_block(name)),
+                "line": first_line(sys.modules[cls.__module__]).removeprefix(f"{name}: "),
+            }
+        )
+    return rows
+
+
+def positions() -> list[dict[str, Any]]:
+    """The samplers: name, reference, options, line."""
+    return [
+        {
+            "name": name,
+            "reference": sampler.reference,
+            "options": options(sampler.Options, sampler.Options().model_dump(mode="json")),
+            "line": first_line(sampler),
+        }
+        for name, sampler in sorted(SAMPLERS.items())
+    ]
+
+
+def strategies() -> list[dict[str, Any]]:
+    """name, reference, needs, line."""
+    return [
+        {
+            "name": strategy.name,
+            "reference": strategy.reference,
+            "needs": strategy.needs,
+            "line": strategy.summary,
+        }
+        for strategy in length_strategies.catalogue()
+    ]
+
+
+def corpora() -> list[dict[str, Any]]:
+    """name, reference, url (null where nothing is fetched), size in bytes of the text, line."""
+    return [
+        {
+            "name": name,
+            "reference": corpus.reference,
+            "url": corpus.url if isinstance(corpus, Download) else None,
+            "size": corpus.text.size if isinstance(corpus, Download) else len(corpus.read()),
+            "line": corpus.description,
+        }
+        for name, corpus in BUILT_IN.items()
+    ]
+
+
+def tasks() -> list[dict[str, Any]]:
+    """There are no synthetic tasks yet."""
+    return []
+
+
+def options(section: type[Section], defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """For each option: its default, its type in words, and what its docstring says."""
+    properties = section.model_json_schema().get("properties", {})
+    return {
+        name: {
+            "default": defaults[name],
+            "type": type_in_words(properties[name]),
+            "line": " ".join((field.description or "").split()),
+        }
+        for name, field in section.model_fields.items()
+    }
+
+
+def type_in_words(schema: dict[str, Any]) -> str:
+    """`number > 0`, `"halves" or "interleaved"`, `integer or null`: what a JSON schema says, in a few words."""
+    if "anyOf" in schema:
+        return " or ".join(type_in_words(arm) for arm in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f'"{choice}"' for choice in schema["enum"])
+    limits = " and ".join(f"{sign} {schema[key]:g}" for key, sign in LIMITS.items() if key in schema)
+    return f"{schema.get('type', 'any')} {limits}".strip()
+
+
+def first_line(thing: object) -> str:
+    """The first line of a docstring."""
+    return (inspect.getdoc(thing) or "").partition("\n")[0]

@@ -1,0 +1,169 @@
+"""What the tables of an evaluation and of a comparison say: columns, notes, and the Markdown files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from pe_cli.tables import Column, markdown
+
+PROTOCOLS = {
+    "same_targets": (
+        "same_targets: windows of every length end at the same places of the held-out text and the same characters "
+        "count, so lengths differ in left context alone; gain = loss at the training length - loss, positive where "
+        "the extra context helps"
+    ),
+    "non_overlapping": (
+        "non_overlapping: the held-out text is cut into windows of the length and every character counts; longer "
+        "windows look better because fewer characters have little context"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for a terminal or a file."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    notes: Sequence[str] = ()
+
+    def markdown(self, level: int = 2) -> str:
+        notes = "".join(f"\n* {note}" for note in self.notes)
+        return f"{'#' * level} {self.title}\n\n{markdown(self.rows, self.columns)}{notes}\n"
+
+
+EXTRAPOLATION = (
+    Column("strategy", "strategy"),
+    Column("protocol", "protocol"),
+    Column("length", "length"),
+    Column("loss", "loss", ".4f"),
+    Column("loss_interval", "95 % interval"),
+    Column("gain", "gain", "+.4f"),
+    Column("gain_interval", "95 % interval"),
+    Column("bits_per_char", "bits/char", ".4f"),
+    Column("scored_chars", "scored chars", ","),
+    Column("largest_id", "largest id", ".10g"),
+    Column("status", "status"),
+)
+
+
+def extrapolation(title: str, rows: Sequence[Mapping[str, Any]], facts: Sequence[str]) -> Table:
+    """The table of one run: loss by strategy, protocol and length."""
+    shown = [
+        {**row, "loss_interval": interval(row, "loss", ".4f"), "gain_interval": interval(row, "gain", "+.4f")}
+        for row in rows
+    ]
+    return Table(title, EXTRAPOLATION, shown, [*facts, *reasons(rows)])
+
+
+def interval(row: Mapping[str, Any], key: str, spec: str) -> str | None:
+    low, high = row[f"{key}_low"], row[f"{key}_high"]
+    if low is None or high is None or pd.isna(low) or pd.isna(high):
+        return None
+    return f"{low:{spec}} … {high:{spec}}"
+
+
+def reasons(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One note for each run and strategy without a loss somewhere: the lengths, and the first reason."""
+    found: dict[tuple[str, str], list[int]] = {}
+    why: dict[tuple[str, str], str] = {}
+    for row in rows:
+        if row["status"] != "ok":
+            who = label(row["name"], row["strategy"]) if "name" in row else str(row["strategy"])
+            found.setdefault((who, row["status"]), []).append(row["length"])
+            why.setdefault((who, row["status"]), str(row["reason"]))
+    return [
+        f"{who}: {status} at {', '.join(map(str, dict.fromkeys(lengths)))}: {why[who, status]}"
+        for (who, status), lengths in found.items()
+    ]
+
+
+def comparison(
+    protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]
+) -> list[Table]:
+    """Loss by length over all runs, then the longest length in detail. `summary` is of this protocol alone."""
+    lengths = sorted(summary["length"].unique())
+    measured = summary[(summary["strategy"] == "none") | summary["loss"].notna()]
+    by_length = []
+    for (name, strategy), group in measured.groupby(["name", "strategy"], sort=False):
+        beyond = group[group["length"] > group["train_length"]]
+        if strategy != "none" and beyond["loss"].isna().all():
+            continue  # refused or undefined wherever it would change something
+        losses = {f"loss_{length}": loss for length, loss in zip(group["length"], group["loss"], strict=True)}
+        by_length.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **losses})
+    columns = [
+        Column("run", "run"),
+        Column("seeds", "seeds"),
+        *(Column(f"loss_{length}", str(length), ".3f") for length in lengths),
+    ]
+    title = f"Loss in nats per character by length ({protocol})"
+    first = Table(title, columns, by_length, [*protocol_notes(protocol, rows), *facts])
+    return [first, longest(lengths[-1], rows, summary, {row["run"] for row in by_length})]
+
+
+LONGEST = (
+    Column("rank", "rank"),
+    Column("run", "run"),
+    Column("loss", "loss", ".3f"),
+    Column("loss_interval", "95 % interval"),
+    Column("gain", "gain", "+.3f"),
+    Column("difference", "difference", "+.3f"),
+    Column("difference_interval", "95 % interval"),
+)
+
+
+def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[str]) -> Table:
+    """The longest length: loss, gain over the training length, and the paired difference to the baseline."""
+    gains = rows[rows["length"] == length].groupby(["name", "strategy"])["gain"].mean()
+    table = []
+    for entry in summary[summary["length"] == length].sort_values("loss").to_dict("records"):
+        run = label(entry["name"], entry["strategy"])
+        if run in shown:
+            table.append(
+                {
+                    **entry,
+                    "run": run,
+                    "rank": None if pd.isna(entry["rank"]) else entry["rank"],
+                    "gain": gains.get((entry["name"], entry["strategy"])),
+                    "loss_interval": interval(entry, "loss", ".3f"),
+                    "difference_interval": interval(entry, "difference", "+.3f"),
+                }
+            )
+    several = bool((summary["seeds"] > 1).any())
+    notes = [
+        f"gain: loss at the training length - loss at {length}; difference: loss - loss of "
+        f"{summary['baseline'].iloc[0]} without a strategy, on the same characters at the same seed",
+        "intervals: over seeds (Student's t)" if several else "intervals: over windows (bootstrap), one seed",
+        *reasons(rows[rows["status"] != "refused"].to_dict("records")),
+    ]
+    return Table(f"At {length} characters", LONGEST, table, notes)
+
+
+def label(name: str, strategy: str) -> str:
+    return name if strategy == "none" else f"{name} + {strategy}"
+
+
+def protocol_notes(protocol: str, rows: pd.DataFrame) -> list[str]:
+    good = rows[rows["status"] == "ok"]
+    scored = sorted(good["scored_chars"].unique())
+    return [
+        PROTOCOLS[protocol],
+        f"scored characters: {', '.join(f'{count:,}' for count in scored)}; "
+        f"training length: {', '.join(str(n) for n in sorted(rows['train_length'].unique()))}; "
+        f"largest position id given to a model: {good['largest_id'].max():.10g}",
+    ]
+
+
+def unfinished(runs: Sequence[Mapping[str, Any]]) -> Table:
+    columns = [Column(key, key) for key in ("name", "seed", "status", "reason", "config")]
+    return Table("Runs without a result", columns, runs)
+
+
+def document(title: str, tables: Sequence[Table]) -> str:
+    """A Markdown file."""
+    return f"# {title}\n\n" + "\n".join(table.markdown() for table in tables)

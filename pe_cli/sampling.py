@@ -1,0 +1,104 @@
+"""Text from a trained model, one character after another.
+
+Every character is the result of one whole forward pass over all the text so far. No keys are kept from one
+character to the next, so there is no second, cached way of generating that could come to another text: where a
+strategy or an encoding depends on the length, all keys follow it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from pe_cli.corpus import encode
+from pe_cli.errors import ConfigError, PositionRangeError
+from pe_cli.seeds import seeded
+from pe_cli.trained import Trained
+
+
+def sample(
+    trained: Trained,
+    prompt: str | None,
+    chars: int,
+    temperature: float = 1.0,
+    greedy: bool = False,
+    seed: int = 0,
+    on_cut: Callable[[int], None] | None = None,
+) -> Iterator[str]:
+    """The `chars` characters after the prompt, one by one; None is the default prompt.
+
+    Greedy takes the most likely character, else one is drawn from softmax(logits / temperature). Equal seeds
+    draw equal texts. Past the end of a learned table the model sees only the last training-length characters:
+    `on_cut` is told that number, once, before the first character that is made so.
+
+    Raises ConfigError for bad numbers or an empty prompt, and CorpusError that lists and counts characters of
+    the prompt that the model does not know; both before anything is generated.
+    """
+    if chars < 0:
+        raise ConfigError(f"--chars {chars}: must be 0 or more")
+    if not 0 < temperature < math.inf:
+        raise ConfigError(
+            f"--temperature {temperature}: must be a finite number above 0; --greedy takes the likeliest"
+        )
+    if prompt is None:
+        prompt = default_prompt(trained.alphabet)
+    if not prompt:
+        raise ConfigError("--prompt: is empty; leave it out to begin with a new line")
+    tokens = torch.from_numpy(encode(prompt, trained.alphabet, "--prompt")).long()
+    choose = likeliest if greedy else drawn(temperature, seed)
+    return continuation(trained, tokens, chars, choose, on_cut)
+
+
+def default_prompt(alphabet: str) -> str:
+    """A new line, or the first character of an alphabet without one."""
+    return "\n" if "\n" in alphabet else alphabet[0]
+
+
+def continuation(
+    trained: Trained,
+    tokens: Tensor,
+    chars: int,
+    choose: Callable[[Tensor], int],
+    on_cut: Callable[[int], None] | None,
+) -> Iterator[str]:
+    """The characters that `choose` takes from the logits (A,) after `tokens` (T,)."""
+    device = trained.model.head.weight.device
+    window: int | None = None
+    for _ in range(chars):
+        with torch.inference_mode():
+            try:
+                logits = after(trained, tokens if window is None else tokens[-window:], device)
+            except PositionRangeError:
+                if window is not None:
+                    raise
+                window = trained.experiment.training.length
+                logits = after(trained, tokens[-window:], device)
+                if on_cut is not None:
+                    on_cut(window)
+        number = choose(logits)
+        tokens = torch.cat([tokens, torch.tensor([number])])
+        yield trained.alphabet[number]
+
+
+def after(trained: Trained, tokens: Tensor, device: torch.device) -> Tensor:
+    """Logits (A,) of the character after `tokens`, on the CPU."""
+    logits: Tensor = trained.model(tokens[None].to(device), scored=1)
+    return logits[0, -1].cpu()
+
+
+def likeliest(logits: Tensor) -> int:
+    return int(logits.argmax())
+
+
+def drawn(temperature: float, seed: int) -> Callable[[Tensor], int]:
+    generator = seeded(seed, "sample")
+
+    def choose(logits: Tensor) -> int:
+        # float64, and counted from the largest: a small temperature ends in 1 and zeros, not in inf − inf
+        weights = ((logits.double() - logits.max()) / temperature).softmax(dim=-1)
+        return int(torch.multinomial(weights, 1, generator=generator))
+
+    return choose
