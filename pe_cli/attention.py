@@ -16,9 +16,7 @@ BLOCK_BYTES = 32 * 2**20
 """What the scores of one block of queries may take in evaluation."""
 
 
-def attend(
-    encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: slice | None = None
-) -> Tensor:
+def attend(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: slice | None = None) -> Tensor:
     """The output (B, H, Q, K) of the queries of one layer, all of them by default; `v` is (B, H, T, K).
 
     Training takes one block. Evaluation cuts the queries into blocks, so that memory grows with block × length.
@@ -44,7 +42,9 @@ def attend(
     if "mask" not in hooks:
         offset_bias = encoding.offset_bias(layer, length)
         if offset_bias is not None:
-            vector = torch.cat([offset_bias.flip(1), offset_bias.new_full((len(offset_bias), length), -math.inf)], 1)
+            vector = torch.cat(
+                [offset_bias.flip(1), offset_bias.new_full((len(offset_bias), length), -math.inf)], 1
+            )
             blocks = cut(queries, 4 * q.shape[1] * length)
             return joined([toeplitz(block(rows), v, vector, scale) for rows in blocks])
     blocks = cut(queries, 4 * q.shape[1] * length)

@@ -10,14 +10,23 @@ from typing import Any
 import torch
 
 from pe_cli import strategies as length_strategies
-from pe_cli.built_in import BUILT_IN, Download
+from pe_cli.built_in import BUILT_IN, Download, PythonTopics
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import ModelSpec
-from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.errors import ConfigError, CorpusError, canonical, nearest
 from pe_cli.experiment import ModelConfig, TrainingConfig
 from pe_cli.samplers import SAMPLERS
 from pe_cli.schema import Section
 
+TYPES = {
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "string": "text",
+    "array": "list",
+    "object": "name or block",
+    "null": "none",
+}
 LIMITS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
 
 
@@ -92,17 +101,25 @@ def strategies() -> list[dict[str, Any]]:
 
 
 def corpora() -> list[dict[str, Any]]:
-    """name, reference, url (null where nothing is fetched), size in bytes of the text, line."""
+    """name, reference, url (null: nothing is fetched), size of the text in bytes (null: not there), line."""
     return [
         {
             "name": name,
             "reference": corpus.reference,
             "url": corpus.url if isinstance(corpus, Download) else None,
-            "size": corpus.text.size if isinstance(corpus, Download) else len(corpus.read()),
+            "size": corpus.text.size if isinstance(corpus, Download) else size_of(corpus),
             "line": corpus.description,
         }
         for name, corpus in BUILT_IN.items()
     ]
+
+
+def size_of(corpus: PythonTopics) -> int | None:
+    """A Python may come without the text: the list is complete all the same."""
+    try:
+        return len(corpus.read())
+    except CorpusError:
+        return None
 
 
 def tasks() -> list[dict[str, Any]]:
@@ -124,13 +141,13 @@ def options(section: type[Section], defaults: dict[str, Any]) -> dict[str, dict[
 
 
 def type_in_words(schema: dict[str, Any]) -> str:
-    """`number > 0`, `"halves" or "interleaved"`, `integer or null`: what a JSON schema says, in a few words."""
+    """What a JSON schema says: `number > 0`, `halves or interleaved`, `whole number or none`."""
     if "anyOf" in schema:
         return " or ".join(type_in_words(arm) for arm in schema["anyOf"])
     if "enum" in schema:
-        return " or ".join(f'"{choice}"' for choice in schema["enum"])
-    limits = " and ".join(f"{sign} {schema[key]:g}" for key, sign in LIMITS.items() if key in schema)
-    return f"{schema.get('type', 'any')} {limits}".strip()
+        return " or ".join(str(choice) for choice in schema["enum"])
+    limits = " and ".join(f"{sign} {schema[key]:.15g}" for key, sign in LIMITS.items() if key in schema)
+    return f"{TYPES.get(schema.get('type', ''), 'any')} {limits}".strip()
 
 
 def first_line(thing: object) -> str:

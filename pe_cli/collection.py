@@ -67,8 +67,8 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
     """runs.csv, comparison.csv, summary.csv, comparison.md and comparison.png."""
     folder.mkdir(parents=True, exist_ok=True)
     files.write_csv(folder / "runs.csv", comparison.runs, RUN_COLUMNS)
-    files.write_csv(folder / "comparison.csv", records(comparison.rows), ROW_COLUMNS)
-    files.write_csv(folder / "summary.csv", records(comparison.summary), SUMMARY_COLUMNS)
+    files.write_csv(folder / "comparison.csv", reports.records(comparison.rows), ROW_COLUMNS)
+    files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
     files.write_text(folder / "comparison.md", reports.document(title, tables(comparison, facts)))
     if (comparison.rows["status"] == "ok").any():
         plots.plot_comparison(comparison.rows, folder / "comparison.png", title)
@@ -83,8 +83,3 @@ def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
     bad = [run for run in comparison.runs if run["status"] != "finished"]
     return [*found, *([reports.unfinished(bad)] if bad else [])]
 
-
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain dictionaries: a missing value is None."""
-    plain = frame.astype(object).where(frame.notna(), None)
-    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]

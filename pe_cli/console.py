@@ -20,7 +20,7 @@ from rich.text import Text
 from pe_cli import files
 from pe_cli.errors import RunError
 from pe_cli.progress import Bars, Display, Lines
-from pe_cli.tables import ASCII, LINE, Column, Grid, one_line, printable
+from pe_cli.tables import ASCII, LINE, Column, Grid, identifying, one_line, printable
 
 _DUMB = ("dumb", "unknown")
 
@@ -28,15 +28,15 @@ _DUMB = ("dumb", "unknown")
 class Stream(io.TextIOBase):
     """A standard stream that takes any character, and loses its reader without a fuss.
 
-    A character that its encoding lacks is written as an escape. After the reader has gone (`pe … | head`) what
-    is written goes nowhere, and the work goes on. RunError where results cannot be written for another cause.
+    A character that its encoding lacks is written as an escape. After the reader has gone (`pe … | head`)
+    what is written goes nowhere, and the work goes on. Results that cannot be written for another cause are a
+    RunError.
     """
 
     def __init__(self, file: TextIO | None, holds_results: bool) -> None:
-        # None: the stream was closed before Python started (`>&-`)
-        self.file = open(os.devnull, "w") if file is None else file  # noqa: SIM115
+        self.file = io.StringIO() if file is None else file
         self.holds_results = holds_results
-        self.lost = False
+        self.lost = file is None  # closed before Python started (`>&-`)
         escape_unknown(self.file)
 
     @property
@@ -101,6 +101,7 @@ class Console:
         grid = Grid(
             [[one_line(text, self.out.encoding) for text in cells] for cells in texts],
             [column.right(cells) for column, cells in zip(columns, values, strict=True)],
+            identifying(values),
         )
         if not self.out.isatty():
             self.result("\n".join([*([title] if title else []), *grid.plain(), *notes]))
@@ -110,8 +111,10 @@ class Console:
             if title:
                 screen.print(Text(title, style="bold"))
             rule = LINE if screen.encoding.startswith("utf") else ASCII
-            for part in grid.parts(screen.width):
+            for number, part in enumerate(grid.parts(screen.width)):
                 wide = terminal(self.out, max(screen.width, part.width()))
+                if number > 0:
+                    wide.line()
                 wide.print(part.drawn(screen.width, rule))
             for note in notes:
                 screen.print(Text(note))
@@ -135,11 +138,11 @@ class Console:
         elif self._err_terminal is None or os.environ.get("TERM", "").lower() in _DUMB:
             yield Lines(self.note)
         else:
-            with Bars(self.note, self._err_terminal, label, total) as self._bars:
-                try:
+            try:
+                with Bars(self.note, self._err_terminal, label, total) as self._bars:
                     yield self._bars
-                finally:
-                    self._bars = None
+            finally:
+                self._bars = None
 
     def restore(self) -> None:
         """Bring the cursor back, for a process about to end without unwinding. It takes no lock."""

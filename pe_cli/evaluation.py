@@ -179,7 +179,12 @@ def position_rows(
         sums[own_length - scored : own_length] += loss
         counts[own_length - scored : own_length] += 1
     return [
-        {**keys, "position": int(place), "loss": float(sums[place] / counts[place]), "scored_chars": int(counts[place])}
+        {
+            **keys,
+            "position": int(place),
+            "loss": float(sums[place] / counts[place]),
+            "scored_chars": int(counts[place]),
+        }
         for place in np.flatnonzero(counts)
     ]
 

@@ -23,6 +23,7 @@ from pe_cli.errors import Interrupted, PeError
 from pe_cli.extrapolation import extrapolate, open_evaluation
 from pe_cli.runs import Run, create, open_run
 from pe_cli.signals import interruptible
+from pe_cli.trained import open_trained
 from pe_cli.training import Observer, Progress, Trainer
 
 MESSAGE_SECONDS = 0.5
@@ -44,8 +45,8 @@ class Message:
     """What a run tells while it works: which part of its work is done, of how much, and a detail."""
 
     run: str
-    done: float
-    total: float
+    done: int
+    total: int
     detail: str
 
 
@@ -113,8 +114,8 @@ def execute(
             process.start()
             sender.close()
             active[receiver] = (process, run)
-        for receiver in wait(list(active), timeout=0.2):
-            assert isinstance(receiver, Connection)
+        ready = wait(list(active), timeout=0.2)
+        for receiver in [pipe for pipe in active if pipe in ready]:
             process, run = active[receiver]
             try:
                 message = receiver.recv()
@@ -147,7 +148,6 @@ class Sender(Observer):
 
     def __init__(self, run: Planned, pipe: Connection) -> None:
         self.run, self.pipe = run, pipe
-        self.total = float(run.experiment.training.steps)
         self.last = 0.0
 
     def progress(self, progress: Progress) -> None:
@@ -156,7 +156,7 @@ class Sender(Observer):
     def note(self, text: str) -> None:
         self.pipe.send(text)
 
-    def tell(self, done: float, total: float, detail: str) -> None:
+    def tell(self, done: int, total: int, detail: str) -> None:
         if time.monotonic() - self.last > MESSAGE_SECONDS or done >= total:
             self.last = time.monotonic()
             self.pipe.send(Message(self.run.directory, done, total, detail))
@@ -206,7 +206,7 @@ def train_and_evaluate(
     run = train_run(run, experiment, corpus, device, sender, received)
     if run.status != "finished":
         return Outcome(planned, run.status, run.info["reason"], run.path)
-    evaluation = open_evaluation(run, experiment.evaluation, None, device)
+    evaluation = open_evaluation(open_trained(run, device), experiment.evaluation)
     total, fed = evaluation.planned_chars(), 0
 
     def advance(chars: int) -> None:

@@ -68,7 +68,7 @@ class TrainingConfig(Section):
     length: Annotated[int, Field(ge=2, le=LONGEST)] = 128
     """Characters in a training window."""
     batch_size: PositiveInt = 32
-    steps: NonNegativeInt = 600
+    steps: NonNegativeInt = 400
     optimizer: Literal["muon", "adamw"] = "muon"
     learning_rate: PositiveFloat = 0.003
     """AdamW: everything, or all but the block matrices."""

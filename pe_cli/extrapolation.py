@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pandas as pd
-import torch
 
 from pe_cli import corpus as corpora
 from pe_cli import files, plots, reports
@@ -13,20 +12,15 @@ from pe_cli.config import EvaluationConfig
 from pe_cli.corpus import Corpus
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS, Evaluation, Tables
-from pe_cli.runs import Run
-from pe_cli.trained import Trained, open_trained
+from pe_cli.trained import Trained
 
 
-def open_evaluation(
-    run: Run, settings: EvaluationConfig | None, data: str | None, device: torch.device
-) -> Evaluation:
-    """A finished run with the text to evaluate it on: its own, or another one read by the run's alphabet.
+def open_evaluation(trained: Trained, settings: EvaluationConfig, data: str | None = None) -> Evaluation:
+    """A trained model with the text to evaluate it on: its own, or another one read by its alphabet.
 
-    RunError where the run's own text has changed since the training.
+    RunError where its own text has changed since the training.
     """
-    trained = open_trained(run, device)
-    corpus = text_for(trained, data)
-    return Evaluation(trained, corpus, settings or trained.experiment.evaluation)
+    return Evaluation(trained, text_for(trained, data), settings)
 
 
 def text_for(trained: Trained, data: str | None) -> Corpus:

@@ -49,7 +49,7 @@ def inspect_encoding(
     applied for a window of T. Ids may be read from `text`, repeated up to T; the alphabet is its own.
 
     Always there: encoding, family, options, parameters (a count), reference, sees, length (T), train_length,
-    strategy, positions (T; one such list for each axis, and for each part where parts differ).
+    strategy, positions (T; one such list for each axis of an id, and for each part where parts differ).
     Where they apply: text (T; if ids depend on it), table (T × d_model), bias (H × T × T, null above the
     diagonal; unless it depends on the text), mask (T × T, or H × T × T where heads differ; true where a query
     may see a key, causality included), layers (those in which bias and mask act, if not all: the first is
@@ -99,7 +99,7 @@ def reads_text(encoding: PositionEncoding, tokens: Tensor) -> bool:
 
 
 def listed_ids(positions: Positions) -> list[Any]:
-    """One list of T ids; one for each axis; or such lists for each part, where the parts differ."""
+    """One list of T ids; one for each axis of an id; those of all simple parts, where they differ."""
     parts = []
     for leaf in positions.leaves():
         ids = leaf.ids[0] if leaf.ids.dim() == 2 else leaf.ids[0].T

@@ -30,9 +30,9 @@ class Table(NamedTuple):
 def readable(facts: Mapping[str, Any]) -> list[Table]:
     """What `inspect_encoding` returned: the single values in one table, then one for each list and matrix.
 
-    A matrix is shown by its first 8 rows and columns, a mask as a picture of 40 queries and 64 keys, a list by
-    its first 40 entries and the last one, where equal neighbours share an entry. Titles give the whole size, and
-    "…" stands for what is not shown.
+    A matrix is shown by its first 8 rows and columns, a mask as a picture of 40 queries and 64 keys, a list
+    by its first 40 entries and the last one, where equal neighbours share an entry. Titles give the whole
+    size, and "…" stands for what is not shown.
     """
     lists = {key: value for key, value in facts.items() if isinstance(value, list)}
     ids = lists.pop("positions", [])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pe_cli import samplers
 from pe_cli.attention import attend
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.registry import build
@@ -105,11 +106,18 @@ def log_n_factor(length: int, log_train_length: float, device: torch.device) -> 
 
 
 def new_model(
-    spec: ModelSpec, block: object, seed: int, *, dropout: float = 0.0, qk_norm: bool = False, log_n: bool = False
+    spec: ModelSpec,
+    block: object,
+    seed: int,
+    *,
+    positions: object = "sequential",
+    dropout: float = 0.0,
+    qk_norm: bool = False,
+    log_n: bool = False,
 ) -> Transformer:
     """A model with fresh weights. At one seed the shared weights do not depend on the encoding."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seeded(seed, "encoding").initial_seed())
-        encoding = build(block, spec)
+        encoding = samplers.apply(positions, build(block, spec), spec)
         torch.manual_seed(seeded(seed, "initialisation").initial_seed())
         return Transformer(spec, encoding, dropout=dropout, qk_norm=qk_norm, log_n=log_n)

@@ -15,7 +15,9 @@ class Optimizers:
     """All optimisers of a run behind one step. The state is a flat mapping of tensors by parameter name."""
 
     def __init__(self, model: Transformer, config: TrainingConfig) -> None:
-        self.names = {parameter: name for name, parameter in model.named_parameters()}
+        self.names: dict[Tensor, str] = {
+            parameter: name for name, parameter in model.named_parameters()
+        }
         groups = parameter_groups(model, config.optimizer)
         fused = next(model.parameters()).device.type != "mps"
         self.optimizers: list[Optimizer] = [

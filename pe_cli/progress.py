@@ -109,14 +109,7 @@ class Bars(Display):
         self.screen, self.label, self.total = screen, label, total
         self.finished = 0
         self.began = time.monotonic()
-        # stdout is not redirected: Rich would send it to this console, which is stderr
-        self.live = Live(
-            console=screen,
-            get_renderable=self.render,
-            refresh_per_second=8,
-            transient=True,
-            redirect_stdout=False,
-        )
+        self.live = self.new_live()
 
     def __enter__(self) -> Self:
         self.live.start()
@@ -137,13 +130,23 @@ class Bars(Display):
         try:
             yield
         finally:
+            self.live = self.new_live()  # the old one would go up to where its bars were
             self.live.start()
+
+    def new_live(self) -> Live:
+        return Live(
+            console=self.screen,
+            get_renderable=self.render,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout=False,  # Rich would send it to this console, which is stderr
+        )
 
     def render(self) -> Table:
         """As many bars as the terminal has lines for, and the one of the whole."""
         with self.lock:
             rows = [Row(key, task.fraction, task.detail, task.left) for key, task in self.tasks.items()]
-            done = self.finished + sum(task.fraction for task in self.tasks.values())
+            done = min(self.total, self.finished + sum(task.fraction for task in self.tasks.values()))
         del rows[max(1, self.screen.height - 3) :]
         if self.total > 1:
             left = pace(time.monotonic() - self.began, done, self.total - done)

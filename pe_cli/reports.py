@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pe_cli.tables import Column, markdown
+from pe_cli.tables import Column
 
 PROTOCOLS = {
     "same_targets": (
@@ -33,7 +33,7 @@ class Table:
     notes: Sequence[str] = ()
 
     def markdown(self, level: int = 2) -> str:
-        notes = "".join(f"\n* {note}" for note in self.notes)
+        notes = "".join(f"\n* {escaped(note)}" for note in self.notes)
         return f"{'#' * level} {self.title}\n\n{markdown(self.rows, self.columns)}{notes}\n"
 
 
@@ -83,9 +83,7 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def comparison(
-    protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]
-) -> list[Table]:
+def comparison(protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]) -> list[Table]:
     """Loss by length over all runs, then the longest length in detail. `summary` is of this protocol alone."""
     lengths = sorted(summary["length"].unique())
     measured = summary[(summary["strategy"] == "none") | summary["loss"].notna()]
@@ -121,14 +119,13 @@ def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[s
     """The longest length: loss, gain over the training length, and the paired difference to the baseline."""
     gains = rows[rows["length"] == length].groupby(["name", "strategy"])["gain"].mean()
     table = []
-    for entry in summary[summary["length"] == length].sort_values("loss").to_dict("records"):
+    for entry in records(summary[summary["length"] == length].sort_values("loss")):
         run = label(entry["name"], entry["strategy"])
         if run in shown:
             table.append(
                 {
                     **entry,
                     "run": run,
-                    "rank": None if pd.isna(entry["rank"]) else entry["rank"],
                     "gain": gains.get((entry["name"], entry["strategy"])),
                     "loss_interval": interval(entry, "loss", ".3f"),
                     "difference_interval": interval(entry, "difference", "+.3f"),
@@ -139,7 +136,7 @@ def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[s
         f"gain: loss at the training length - loss at {length}; difference: loss - loss of "
         f"{summary['baseline'].iloc[0]} without a strategy, on the same characters at the same seed",
         "intervals: over seeds (Student's t)" if several else "intervals: over windows (bootstrap), one seed",
-        *reasons(rows[rows["status"] != "refused"].to_dict("records")),
+        *reasons(records(rows[rows["status"] != "refused"])),
     ]
     return Table(f"At {length} characters", LONGEST, table, notes)
 
@@ -167,3 +164,25 @@ def unfinished(runs: Sequence[Mapping[str, Any]]) -> Table:
 def document(title: str, tables: Sequence[Table]) -> str:
     """A Markdown file."""
     return f"# {title}\n\n" + "\n".join(table.markdown() for table in tables)
+
+
+def markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> str:
+    """A Markdown table; columns of numbers are set to the right."""
+    values = [[row.get(column.key) for row in rows] for column in columns]
+    right = [column.right(cells) for column, cells in zip(columns, values, strict=True)]
+    lines = [
+        [escaped(column.heading) for column in columns],
+        ["---:" if aligned else "---" for aligned in right],
+        *([escaped(column.text(row.get(column.key))) for column in columns] for row in rows),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain dictionaries: a missing value is None."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]

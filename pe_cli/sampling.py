@@ -1,8 +1,8 @@
 """Text from a trained model, one character after another.
 
 Every character is the result of one whole forward pass over all the text so far. No keys are kept from one
-character to the next, so there is no second, cached way of generating that could come to another text: where a
-strategy or an encoding depends on the length, all keys follow it.
+character to the next, so there is no second, cached way of generating that could come to another text: what
+depends on the length is computed anew for all of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pe_cli.corpus import encode
-from pe_cli.errors import ConfigError, PositionRangeError
+from pe_cli.errors import ConfigError, PositionRangeError, RunFailed
 from pe_cli.seeds import seeded
 from pe_cli.trained import Trained
 
@@ -35,7 +35,8 @@ def sample(
     `on_cut` is told that number, once, before the first character that is made so.
 
     Raises ConfigError for bad numbers or an empty prompt, and CorpusError that lists and counts characters of
-    the prompt that the model does not know; both before anything is generated.
+    the prompt that the model does not know; both before anything is generated. RunFailed where the model's
+    output is not finite.
     """
     if chars < 0:
         raise ConfigError(f"--chars {chars}: must be 0 or more")
@@ -85,8 +86,10 @@ def continuation(
 
 def after(trained: Trained, tokens: Tensor, device: torch.device) -> Tensor:
     """Logits (A,) of the character after `tokens`, on the CPU."""
-    logits: Tensor = trained.model(tokens[None].to(device), scored=1)
-    return logits[0, -1].cpu()
+    logits: Tensor = trained.model(tokens[None].to(device), scored=1)[0, -1].cpu()
+    if not bool(logits.isfinite().all()):
+        raise RunFailed(f"the model's logits after {len(tokens)} characters are not finite")
+    return logits
 
 
 def likeliest(logits: Tensor) -> int:

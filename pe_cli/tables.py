@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 MISSING = "-"
-NAME_CELLS = 12
+NAME_CELLS = 20
 """A column of text is not folded to fewer terminal cells than this."""
 _GAP = 2
 _RULE = "    \n    \n -- \n    \n    \n    \n    \n    \n"
@@ -58,12 +57,20 @@ def numeric(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
+def identifying(columns: Sequence[Sequence[Any]]) -> int:
+    """How many columns at the left tell the rows apart: names, lengths and seeds, up to what is measured."""
+    measured = [any(isinstance(value, float | np.floating) for value in values) for values in columns]
+    return measured.index(True) if any(measured) else min(1, len(columns))
+
+
 @dataclass(frozen=True)
 class Grid:
-    """The text of a table by column, headings first, and which columns are set to the right."""
+    """The text of a table by column, headings first; which columns are set to the right; how many at the left
+    tell the rows apart."""
 
     columns: list[list[str]]
     right: list[bool]
+    keys: int
 
     def natural(self) -> list[int]:
         return [max(map(cell_len, cells)) for cells in self.columns]
@@ -90,18 +97,18 @@ class Grid:
         return [(" " * _GAP).join(line).rstrip() for line in zip(*padded, strict=True)]
 
     def parts(self, available: int) -> list[Grid]:
-        """Tables that fit the width: the columns in turn, each time after the names that come first."""
-        names = len(list(takewhile(lambda right: not right, self.right[:-1])))
-        parts, chosen = [], list(range(names))
-        for index in range(names, len(self.columns)):
-            if len(chosen) > names and self.of([*chosen, index]).width() > available:
+        """Tables that fit the width: the columns in turn, each time after those that tell the rows apart."""
+        keys = list(range(self.keys))
+        parts, chosen = [], keys
+        for index in range(self.keys, len(self.columns)):
+            if len(chosen) > self.keys and self.of([*chosen, index]).width() > available:
                 parts.append(self.of(chosen))
-                chosen = list(range(names))
-            chosen.append(index)
+                chosen = keys
+            chosen = [*chosen, index]
         return [*parts, self.of(chosen)]
 
     def of(self, chosen: Sequence[int]) -> Grid:
-        return Grid([self.columns[i] for i in chosen], [self.right[i] for i in chosen])
+        return Grid([self.columns[i] for i in chosen], [self.right[i] for i in chosen], self.keys)
 
     def drawn(self, available: int, rule: Box) -> Table:
         widths, least = self.natural(), self.least()

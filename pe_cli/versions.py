@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import version
+
+import torch
 
 from pe_cli import __version__
 
@@ -12,3 +15,12 @@ def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that decide numbers."""
     libraries = {name: version(name) for name in ("torch", "numpy", "scipy", "safetensors")}
     return {"pe": __version__, "python": platform.python_version(), **libraries}
+
+
+def machine(device: torch.device) -> str:
+    """The device with its processor, and the versions that matter, in one line."""
+    if device.type == "cuda":
+        processor = torch.cuda.get_device_name(device)
+    else:
+        processor = f"{platform.machine()}, {os.cpu_count()} cores"
+    return f"{device} ({processor}), Python {platform.python_version()}, torch {version('torch')}"

@@ -44,7 +44,7 @@ class Case:
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in model.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
         return model
 
 
@@ -65,7 +65,7 @@ CASES = {name: Case(name, n_layers=4 if name == "layered" else 2) for name in re
     "rope, interleaved": Case({"name": "rope", "layout": "interleaved"}),
     "rope, part of the head": Case({"name": "rope", "rotary_fraction": 0.5}),
     "stick_breaking, remainder": Case({"name": "stick_breaking", "remainder": True}),
-    "window of one": Case(window("none", 1)),
+    "window of two": Case(window("none", 2)),
     "window, alibi": Case(window("alibi", 5)),
     "window, stick_breaking": Case(window("stick_breaking", 5)),
     "strided, alibi": Case(strided("alibi", "union")),
@@ -76,15 +76,19 @@ CASES = {name: Case(name, n_layers=4 if name == "layered" else 2) for name in re
     "strided window": Case({"name": "sliding_window", "encoding": strided("rope", "strided"), "window": 9}),
     "mix, learned and t5": Case({"name": "mix", "parts": ["learned", "t5"]}),
     "mix, alibi and window": Case({"name": "mix", "parts": ["alibi", window("none", 6)]}),
-    "mix, two masks": Case({"name": "mix", "parts": [strided("none", "strided"), window("rope", 11), "fox"]}),
+    "mix, two masks": Case({"name": "mix", "parts": [strided("fox", "strided"), window("rope", 11)]}),
     "mix, rope and shaw and alibi": Case({"name": "mix", "parts": ["rope", "shaw", "alibi"]}),
     "mix, stick_breaking and rope": Case({"name": "mix", "parts": ["stick_breaking", "rope"]}),
-    "mix around layers": Case({"name": "mix", "parts": ["sinusoidal", {"name": "layered", "pattern": ["t5"]}]}),
+    "mix around layers": Case(
+        {"name": "mix", "parts": ["sinusoidal", {"name": "layered", "pattern": ["t5", "none"]}]}
+    ),
     "layers, rope and none": Case({"name": "layered", "pattern": ["rope", "none"]}, n_layers=3),
     "layers, windows and shaw": Case(
         {"name": "layered", "pattern": [window("t5", 5), "shaw", window("t5", 5)]}, n_layers=3
     ),
-    "layers of a mix": Case({"name": "layered", "pattern": [{"name": "mix", "parts": ["rope", "t5"]}, "fox"]}),
+    "layers of a mix": Case(
+        {"name": "layered", "pattern": [{"name": "mix", "parts": ["rope", "t5"]}, "fox"]}
+    ),
     "bipe, alibi": Case(bipe("alibi", 0.5)),
     "bipe, window": Case({"name": "bipe", "relative": window("t5", 7), "absolute": "learned"}),
 }
@@ -143,7 +147,7 @@ def test_no_character_sees_a_later_one_in_training(case: Case) -> None:
 @every_case
 def test_no_character_sees_a_later_one_in_evaluation(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     model = case.model().eval()
-    for rows in (TRAIN_LENGTH, 7):
+    for rows in (TRAIN_LENGTH, 7, 1):
         monkeypatch.setattr(attention, "cut", blocks_of(rows))
         with torch.no_grad():
             assert_causal(model, TRAIN_LENGTH)
@@ -247,7 +251,7 @@ def test_query_blocks_of_any_size_give_the_same_result(case: Case, monkeypatch: 
             with monkeypatch.context() as patch:
                 patch.setattr(attention, "BLOCK_BYTES", 1)
                 close(attention.attend(encoding, layer, v), expected)
-                for rows in (1, 17):
+                for rows in (1, 3, 16, 39):
                     patch.setattr(attention, "cut", blocks_of(rows))
                     close(attention.attend(encoding, layer, v), expected)
                     for few in (slice(length - 1, length), slice(length - 18, length)):
@@ -372,9 +376,10 @@ def test_a_bfloat16_step_is_close_to_a_float32_step(case: Case) -> None:
 def test_four_times_the_training_length_is_finite_or_undefined(case: Case) -> None:
     model = case.model().eval()
     try:
-        assert model(text(4 * TRAIN_LENGTH)).isfinite().all()
-    except PositionRangeError as error:
-        assert str(TRAIN_LENGTH) in str(error)
+        logits = model(text(4 * TRAIN_LENGTH))
+    except PositionRangeError:
+        return
+    assert logits.isfinite().all()
 
 
 @every_case

@@ -42,9 +42,7 @@ class Layered(Composition):
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         pattern = [options.pattern[layer % len(options.pattern)] for layer in range(spec.n_layers)]
         distinct = [block for number, block in enumerate(pattern) if block not in pattern[:number]]
-        children = [
-            build(block, replace(spec, n_layers=pattern.count(block))) for block in distinct
-        ]
+        children = [build(block, replace(spec, n_layers=pattern.count(block))) for block in distinct]
         super().__init__(options, spec, children)
         for child in children:
             if child.hooks(0) & {"embed", "positions"}:

@@ -33,7 +33,7 @@ class ReRoPE(Wrapper):
         return queries, keys
 
     def scores(self, block: Block) -> Tensor:
-        queries, keys = (x.float() for x in block.state)
+        queries, keys = block.state
         scale = 1 / math.sqrt(block.layer.q.shape[-1])
         far = (queries[:, :, block.queries] * scale) @ keys[:, :, block.keys].transpose(-2, -1)
         scores = torch.where(block.distance[:, None] < self.window, block.dot, far)

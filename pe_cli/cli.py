@@ -1,0 +1,240 @@
+"""The commands: arguments in, one call, show. What is heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from pe_cli import __version__, options
+from pe_cli.errors import Interrupted, PeError
+
+app = typer.Typer(
+    add_completion=True,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    help="What a position encoding does to a Transformer, and what happens beyond the length it was trained on.",
+    epilog="Example: pe train --encoding rope",
+)
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pe {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an expected error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: pe train --encoding alibi --data my_text.txt --set training.steps=200")
+def train(
+    config: options.ConfigArgument = None,
+    encoding: options.Encoding = None,
+    data: options.Data = None,
+    seed: options.Seed = None,
+    set_: options.Set = None,
+    out: options.Out = Path("results"),
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    resume: options.Resume = False,
+    force: options.Force = False,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Train one model and print its directory and validation loss."""
+    from pe_cli import commands
+
+    wanted = options.overrides(set_, encoding, data, seed)
+    commands.train(config, wanted, out, device, threads, resume, force, dry_run, json, quiet)
+
+
+@app.command(epilog="Example: pe extrapolate --max-len 4096 --strategy none,interpolate")
+def extrapolate(
+    run: options.RunArgument = None,
+    max_len: options.MaxLen = None,
+    lengths: options.Lengths = None,
+    strategy: options.Strategy = None,
+    data: options.Data = None,
+    set_: options.Set = None,
+    out: options.Out = Path("results"),
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Evaluate a run at lengths beyond its training length, with each strategy."""
+    from pe_cli import commands
+
+    commands.extrapolate(
+        run, max_len, lengths, strategy, data, options.settings(set_), out, device, threads, json, quiet
+    )
+
+
+@app.command(epilog="Example: pe compare configs/*.yaml --quick")
+def compare(
+    configs: Annotated[
+        list[str], typer.Argument(metavar="CONFIG…", help="YAML files, or patterns in quotes.")
+    ],
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", metavar="N or 1,2,3", help="How many seeds, or which.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Runs at the same time.")
+    ] = None,
+    max_len: options.MaxLen = None,
+    lengths: options.Lengths = None,
+    strategy: options.Strategy = None,
+    name: Annotated[str | None, typer.Option("--name", help="The directory of the comparison.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="NAME", help="The run that differences refer to.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: few steps, few and short windows.")
+    ] = False,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out configs that cannot be run.")
+    ] = False,
+    encoding: options.Encoding = None,
+    data: options.Data = None,
+    seed: options.Seed = None,
+    set_: options.Set = None,
+    out: options.Out = Path("results"),
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    force: options.Force = False,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Train and evaluate every config at every seed, and write one comparison."""
+    from pe_cli import comparing
+
+    comparing.compare(
+        comparing.Request(
+            configs=configs,
+            seeds=seeds,
+            overrides=options.overrides(set_, encoding, data, seed),
+            max_len=max_len,
+            lengths=options.several(lengths),
+            strategies=options.several(strategy),
+            name=name,
+            baseline=baseline,
+            quick=quick,
+            fail_fast=fail_fast,
+            keep_going=keep_going,
+            out=out,
+            device=device,
+            threads=threads,
+            jobs=jobs,
+            force=force,
+            dry_run=dry_run,
+            json=json,
+            quiet=quiet,
+        )
+    )
+
+
+@app.command("list", epilog="Example: pe list encodings")
+def list_(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[WHAT]", help="encodings, positions, strategies, corpora or tasks."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """What exists: names, options with defaults, references."""
+    from pe_cli import commands
+
+    commands.list_(what, json)
+
+
+@app.command(epilog="Example: pe inspect alibi --length 8 --set model.n_heads=6")
+def inspect(
+    encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="A name of `pe list encodings`.")],
+    length: Annotated[str, typer.Option("--length", metavar="N", help="Positions to show.")] = "16",
+    at_length: Annotated[
+        str | None,
+        typer.Option("--at-length", metavar="N", help="What a strategy makes of it at this length."),
+    ] = None,
+    strategy: Annotated[str, typer.Option("--strategy", metavar="NAME", help="The strategy.")] = "none",
+    set_: options.Set = None,
+    json: options.Json = False,
+) -> None:
+    """The numbers of an encoding before any training: tables, frequencies, slopes, buckets, bias, mask."""
+    from pe_cli import commands
+
+    commands.inspect(encoding, length, at_length, strategy, options.settings(set_), json)
+
+
+@app.command(epilog="Example: pe config configs/rope.yaml --set training.steps=500")
+def config(
+    config: options.ConfigArgument = None,
+    encoding: options.Encoding = None,
+    data: options.Data = None,
+    seed: options.Seed = None,
+    set_: options.Set = None,
+    json: options.Json = False,
+) -> None:
+    """The resolved experiment as YAML, with the origin of each value. Trains nothing."""
+    from pe_cli import commands
+
+    commands.config(config, options.overrides(set_, encoding, data, seed), json)
+
+
+@app.command(epilog='Example: pe sample --prompt "To be" --chars 300 --temperature 0.8')
+def sample(
+    run: options.RunArgument = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", metavar="TEXT", help="The text to go on with.")
+    ] = None,
+    chars: Annotated[int, typer.Option("--chars", metavar="N", min=1, help="Characters to write.")] = 200,
+    temperature: Annotated[
+        float, typer.Option("--temperature", metavar="X", help="Above 1 bolder, below 1 safer.")
+    ] = 1.0,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest character.")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The seed of the draws.")] = 0,
+    out: options.Out = Path("results"),
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Text from a trained model."""
+    from pe_cli import commands
+
+    commands.sample(run, prompt, chars, temperature, greedy, seed, out, device, json)
+
+
+def stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise Interrupted("interrupted" if number == signal.SIGINT else "ended by SIGTERM", number)
+
+
+def main() -> None:
+    """The entry point: an expected error is one message on standard error and an exit code."""
+    from pe_cli.console import Console, quiet_pipe
+
+    debug = "--debug" in sys.argv[1:2]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    with quiet_pipe():
+        try:
+            app()
+        except PeError as error:
+            if debug:
+                raise
+            Console().error(str(error))
+            sys.exit(error.exit_code)

@@ -1,0 +1,263 @@
+"""What each command does, once its arguments are read."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pe_cli import corpus as corpora
+from pe_cli import extrapolation, inspection, options, runs, sampling
+from pe_cli.catalogue import catalogue
+from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_evaluation
+from pe_cli.console import Console
+from pe_cli.devices import choose_device, choose_precision, choose_threads
+from pe_cli.errors import ConfigError, Interrupted, RunFailed
+from pe_cli.execution import train_run, training_detail
+from pe_cli.inspection_tables import readable
+from pe_cli.optimizers import parameter_groups
+from pe_cli.progress import Display
+from pe_cli.reports import Table
+from pe_cli.runs import Run
+from pe_cli.signals import interruptible
+from pe_cli.tables import Column
+from pe_cli.trained import fresh_model, open_trained
+from pe_cli.training import Progress
+
+
+class Shown:
+    """A training told to a display."""
+
+    def __init__(self, key: str, display: Display) -> None:
+        self.key, self.display = key, display
+
+    def progress(self, progress: Progress) -> None:
+        detail = training_detail(progress)
+        self.display.update(self.key, progress.step, progress.steps, detail, progress.seconds_left)
+
+    def note(self, text: str) -> None:
+        self.display.note(text)
+
+
+def train(
+    config: Path | None,
+    overrides: Mapping[str, str | int | None],
+    out: Path,
+    device: str,
+    threads: int | None,
+    resume: bool,
+    force: bool,
+    dry_run: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    console = Console(quiet)
+    place = choose_device(device)
+    resolved = resolve(config, overrides)
+    experiment = resolved.experiment
+    choose_precision(experiment.training.precision, place)
+    corpus = corpora.load(experiment.data)
+    corpora.check_length(corpus, experiment.training.length)
+    identity = training_identity(experiment, corpus.data_hash)
+    name = runs.run_directory_name(experiment.name, identity, experiment.seed)
+    if dry_run:
+        show_plan(console, experiment, to_yaml(resolved), out / "runs" / name, corpus.alphabet, json)
+        return
+    torch.set_num_threads(choose_threads(threads))
+    runs.writable(out / "runs")
+    run = runs.create(out / "runs", experiment.name, identity, experiment.seed, force=force, resume=resume)
+    runs_before = run.status
+    if runs_before == "new":
+        console.note(f"training {name} on {place}, {torch.get_num_threads()} threads")
+    else:
+        console.note(f"{run.path} is {runs_before}" + ended_advice(runs_before))
+    with (
+        interruptible(console.restore) as received,
+        console.display() as display,
+    ):
+        run = train_run(run, experiment, corpus, place, Shown(name, display), received)
+        runs.point_latest(run)
+    if json:
+        console.json({**run.info, "directory": str(run.path)})
+    else:
+        console.result(f"{run.path}\n{verdict(run)}")
+    if run.status != "finished":
+        raise RunFailed(f"{run.path}: {run.status}: {run.info['reason']}")
+
+
+def ended_advice(status: str) -> str:
+    return "; --force trains it again" if status in ("finished", "diverged") else ": going on"
+
+
+def verdict(run: Run) -> str:
+    loss = run.info["validation_loss"]
+    if loss is None:
+        return f"{run.status} after step {run.info['step']}"
+    bits = loss / torch.log(torch.tensor(2.0)).item()
+    return f"validation loss {loss:.4f} nats per character ({bits:.4f} bits), {run.info['seconds']:.0f} s"
+
+
+def show_plan(
+    console: Console, experiment: Experiment, text: str, directory: Path, alphabet: str, json: bool
+) -> None:
+    """What `pe train` would do: the experiment, the directory, and which parameter is trained how."""
+    model = fresh_model(experiment, alphabet)
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    groups = {
+        group: [names[parameter] for parameter in parameters]
+        for group, parameters in parameter_groups(model, experiment.training.optimizer).items()
+    }
+    total = sum(parameter.numel() for parameter in model.parameters())
+    if json:
+        console.json(
+            {
+                "experiment": experiment.model_dump(mode="json"),
+                "directory": str(directory),
+                "parameters": total,
+                "groups": groups,
+            }
+        )
+        return
+    console.result(f"{text.rstrip()}\n\ndirectory: {directory}\nparameters: {total:,}")
+    for group, members in groups.items():
+        console.result(f"{group}: {', '.join(members) or 'nothing'}")
+
+
+def find_run(run: Path | None, root: Path, console: Console) -> Run:
+    """The run named, or the newest, which is then said."""
+    if run is not None:
+        return runs.open_run(run, root)
+    found = runs.newest(root)
+    console.note(f"run: {found.path}")
+    return found
+
+
+def extrapolate(
+    run: Path | None,
+    max_len: str | None,
+    lengths: list[str] | None,
+    strategy: list[str] | None,
+    data: str | None,
+    changes: Mapping[str, str],
+    out: Path,
+    device: str,
+    threads: int | None,
+    json: bool,
+    quiet: bool,
+) -> None:
+    console = Console(quiet)
+    place = choose_device(device)
+    torch.set_num_threads(choose_threads(threads))
+    found = find_run(run, out / "runs", console)
+    trained = open_trained(found, place)
+    length = trained.experiment.training.length
+    asked = options.evaluation_overrides(max_len, options.several(lengths), options.several(strategy), length)
+    settings = with_evaluation(trained.experiment, {**changes, **asked}).evaluation
+    evaluation = extrapolation.open_evaluation(trained, settings, data)
+    total, fed = evaluation.planned_chars(), 0
+    with interruptible(console.restore) as received, console.display() as display:
+
+        def advance(chars: int) -> None:
+            nonlocal fed
+            fed += chars
+            if (number := received()) is not None:
+                raise Interrupted("interrupted; nothing was written, the run itself is untouched", number)
+            display.update(found.path.name, fed, total, "evaluating")
+
+        tables = extrapolation.extrapolate(evaluation, advance)
+    if json:
+        console.json({"run": found.path.name, "rows": tables.extrapolation})
+    else:
+        show(console, extrapolation.report(tables))
+        console.result(f"\n{found.path / 'extrapolation.md'}\n{found.path / 'extrapolation.png'}")
+    if not any(row["status"] == "ok" for row in tables.extrapolation):
+        why = next(row["reason"] for row in tables.extrapolation)
+        raise ConfigError(f"no length could be evaluated: {why}")
+
+
+def show(console: Console, table: Table) -> None:
+    console.table(table.rows, table.columns, table.title, table.notes)
+
+
+def list_(what: str | None, json: bool) -> None:
+    console = Console()
+    found = catalogue(what)
+    if json:
+        console.json(next(iter(found.values())) if what else found)
+        return
+    for kind, rows in found.items():
+        if not rows:
+            console.result(f"{kind}: none yet")
+            continue
+        flat = [{**row, "options": option_text(row.get("options", {}))} for row in rows]
+        keys = [
+            key
+            for key in ("name", "family", "year", "line", "options", "reference")
+            if any(flat_row.get(key) for flat_row in flat)
+        ]
+        console.table(flat, [Column(key, key) for key in keys], kind)
+        console.result("")
+
+
+def option_text(options: Mapping[str, Mapping[str, Any]]) -> str:
+    return ", ".join(f"{name}={entry['default']}" for name, entry in options.items())
+
+
+def inspect(
+    encoding: str, length: str, at_length: str | None, strategy: str, changes: Mapping[str, str], json: bool
+) -> None:
+    console = Console()
+    shown = options.whole_number(length, "--length", least=1)
+    at = options.whole_number(at_length, "--at-length", least=1) if at_length is not None else None
+    experiment = resolve(None, {"encoding": encoding, **changes}).experiment
+    facts = inspection.inspect_encoding(experiment, shown, at_length=at, strategy=strategy)
+    if json:
+        console.json(facts)
+        return
+    for table in readable(facts):
+        console.table(table.rows, [Column(name, name) for name in table.columns], table.title)
+        console.result("")
+
+
+def config(config: Path | None, overrides: Mapping[str, str | int | None], json: bool) -> None:
+    console = Console()
+    resolved = resolve(config, overrides)
+    if json:
+        console.json({"experiment": resolved.experiment.model_dump(mode="json"), "origins": resolved.origins})
+    else:
+        console.result(to_yaml(resolved).rstrip())
+
+
+def sample(
+    run: Path | None,
+    prompt: str | None,
+    chars: int,
+    temperature: float,
+    greedy: bool,
+    seed: int,
+    out: Path,
+    device: str,
+    json: bool,
+) -> None:
+    console = Console()
+    found = find_run(run, out / "runs", console)
+    trained = open_trained(found, choose_device(device))
+
+    def cut(length: int) -> None:
+        console.note(f"the learned table ends here: from now on the model sees the last {length} characters")
+
+    text = "".join(sampling.sample(trained, prompt, chars, temperature, greedy, seed, cut))
+    start = prompt if prompt is not None else sampling.default_prompt(trained.alphabet)
+    if json:
+        console.json({"run": found.path.name, "prompt": start, "text": text, "seed": seed})
+    else:
+        console.result(start + text)
+
+
+def command_line() -> str:
+    """The command as it was typed, for the files that it writes."""
+    return shlex.join(["pe", *sys.argv[1:]])
