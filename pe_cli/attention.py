@@ -47,7 +47,9 @@ def attend(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: sli
             )
             blocks = cut(queries, 4 * q.shape[1] * length)
             return joined([toeplitz(block(rows), v, vector, scale) for rows in blocks])
-    blocks = cut(queries, 4 * q.shape[1] * length)
+    # a term that reads the text, or ids that do, differs by row of the batch
+    rows_of_term = q.shape[0] if "bias" in hooks or "positions" in hooks else 1
+    blocks = cut(queries, 4 * rows_of_term * q.shape[1] * length)
     return joined([masked(encoding, block(rows), v, scale) for rows in blocks])
 
 

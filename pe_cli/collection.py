@@ -71,7 +71,8 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
     files.write_text(folder / "comparison.md", reports.document(title, tables(comparison, facts)))
     if (comparison.rows["status"] == "ok").any():
-        plots.plot_comparison(comparison.rows, folder / "comparison.png", title)
+        asked = comparison.rows[comparison.rows["status"] != "refused"]
+        plots.plot_comparison(asked, folder / "comparison.png", title)
 
 
 def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:

@@ -95,9 +95,7 @@ class Console:
     ) -> None:
         """A key that a row lacks is a missing value, shown as `-`, like None and NaN."""
         values = [[row.get(column.key) for row in rows] for column in columns]
-        texts = [
-            [column.heading, *map(column.text, cells)] for column, cells in zip(columns, values, strict=True)
-        ]
+        texts = [[column.heading, *map(column.text, cells)] for column, cells in zip(columns, values, strict=True)]
         grid = Grid(
             [[one_line(text, self.out.encoding) for text in cells] for cells in texts],
             [column.right(cells) for column, cells in zip(columns, values, strict=True)],

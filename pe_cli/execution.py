@@ -7,9 +7,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Protocol
 
@@ -96,9 +96,10 @@ def execute(
     fail_fast: bool = False,
 ) -> list[Outcome]:
     """Train and evaluate all runs, `jobs` at a time. After a signal the running ones save and the rest is left."""
-    context = get_context("spawn")
+    context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+    context.set_forkserver_preload([__name__])  # imported once for all runs
     waiting = deque(planned)
-    active: dict[Connection, tuple[SpawnProcess, Planned]] = {}
+    active: dict[Connection, tuple[BaseProcess, Planned]] = {}
     outcomes: dict[str, Outcome] = {}
     stopping = False
 

@@ -43,15 +43,14 @@ class Transformer(nn.Module):
         self, tokens: Tensor, generator: torch.Generator | None = None, scored: int | None = None
     ) -> Tensor:
         """Logits (B, T, A) of the next character, or (B, scored, A) of the last ones only."""
-        positions = self.encoding.positions(tokens, generator)
-        x = self.dropout(self.encoding.embed(self.embedding(tokens), positions))
+        with torch.autocast(tokens.device.type, enabled=False):
+            positions = self.encoding.positions(tokens, generator)
+            x = self.dropout(self.encoding.embed(self.embedding(tokens), positions))
         length = tokens.shape[1]
         last = len(self.blocks) - 1
         for index, block in enumerate(self.blocks):
-            first = length - scored if scored is not None and index == last else 0
+            first = max(0, length - scored) if scored is not None and index == last else 0
             x = block(x, positions, self.encoding, slice(first, length))
-        if last < 0 and scored is not None:
-            x = x[:, length - scored :]
         return self.head(self.norm(x))
 
     def using(self, encoding: PositionEncoding) -> Transformer:

@@ -55,9 +55,7 @@ class Display:
         self.lock = threading.Lock()
         self.tasks: dict[str, Task] = {}
 
-    def update(
-        self, key: str, done: int, total: int, detail: str = "", seconds_left: float | None = None
-    ) -> None:
+    def update(self, key: str, done: int, total: int, detail: str = "", seconds_left: float | None = None) -> None:
         """`key` has come to `done` of `total`. The time left follows from its pace unless it is given.
 
         A key that starts again or changes its total (trained, now evaluated) is taken for a new one.

@@ -79,19 +79,16 @@ CASES = {name: Case(name, n_layers=4 if name == "layered" else 2) for name in re
     "mix, two masks": Case({"name": "mix", "parts": [strided("fox", "strided"), window("rope", 11)]}),
     "mix, rope and shaw and alibi": Case({"name": "mix", "parts": ["rope", "shaw", "alibi"]}),
     "mix, stick_breaking and rope": Case({"name": "mix", "parts": ["stick_breaking", "rope"]}),
-    "mix around layers": Case(
-        {"name": "mix", "parts": ["sinusoidal", {"name": "layered", "pattern": ["t5", "none"]}]}
-    ),
+    "mix around layers": Case({"name": "mix", "parts": ["sinusoidal", {"name": "layered", "pattern": ["t5", "none"]}]}),
     "layers, rope and none": Case({"name": "layered", "pattern": ["rope", "none"]}, n_layers=3),
     "layers, windows and shaw": Case(
         {"name": "layered", "pattern": [window("t5", 5), "shaw", window("t5", 5)]}, n_layers=3
     ),
-    "layers of a mix": Case(
-        {"name": "layered", "pattern": [{"name": "mix", "parts": ["rope", "t5"]}, "fox"]}
-    ),
+    "layers of a mix": Case({"name": "layered", "pattern": [{"name": "mix", "parts": ["rope", "t5"]}, "fox"]}),
     "bipe, alibi": Case(bipe("alibi", 0.5)),
     "bipe, window": Case({"name": "bipe", "relative": window("t5", 7), "absolute": "learned"}),
 }
+
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
@@ -200,9 +197,7 @@ def gradients(output: Tensor, encoding: PositionEncoding, layer: LayerView, v: T
 def assert_same(actual: Tensor, encoding: PositionEncoding, layer: LayerView, v: Tensor) -> None:
     expected = definition(encoding, layer, v)
     close(actual, expected)
-    for got, wanted in zip(
-        gradients(actual, encoding, layer, v), gradients(expected, encoding, layer, v), strict=True
-    ):
+    for got, wanted in zip(gradients(actual, encoding, layer, v), gradients(expected, encoding, layer, v), strict=True):
         close(got, wanted)
 
 
@@ -302,6 +297,22 @@ def test_sees_is_what_the_logits_show(case: Case) -> None:
         assert by_shift < 1e-4
     if measured is Sees.NOTHING:
         assert by_order < 1e-4
+
+
+@every_case
+def test_ids_between_whole_numbers_have_a_meaning_where_declared(case: Case) -> None:
+    model, tokens = case.model().eval(), text(TRAIN_LENGTH)
+    if model.encoding.sees is Sees.NOTHING or not model.encoding.fractional:
+        return
+
+    def logits(rounded: Callable[[Tensor], Tensor]) -> Tensor:
+        changed = with_ids(model, lambda positions: Positions(rounded(positions.ids / 3)))
+        with torch.no_grad():
+            return changed(tokens)
+
+    between = logits(lambda ids: ids)
+    for rounded in (torch.floor, torch.round, torch.ceil):
+        assert (logits(rounded) - between).abs().max() > 1e-4
 
 
 @every_case

@@ -22,9 +22,7 @@ class Clock:
         monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
 
 
-def test_lines_come_at_a_bounded_rate(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_come_at_a_bounded_rate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = Clock(monkeypatch)
     with Console().display("runs", 2) as display:
         for step in range(0, 1001, 10):  # 0.4 seconds each: 40 in all
@@ -48,9 +46,7 @@ def test_lines_come_at_a_bounded_rate(
     assert [line for line in lines if line.startswith("b")] == ["b: 5 of 10 (50%), 1:00:00 left"] * 5
 
 
-def test_a_new_total_starts_the_pace_anew(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_total_starts_the_pace_anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = Clock(monkeypatch)
     with Console().display() as display:
         display.update("a", 500, 1000)  # resumed: what was done before says nothing about the pace

@@ -140,8 +140,7 @@ class Composition(PositionEncoding):
                 both = [members[n].name for n, own in self.acting(index) if hook in members[n].hooks(own)]
                 if len(both) > 1:
                     raise ConfigError(
-                        f"{key}: {' and '.join(both)} both change '{hook}', of which there is one; "
-                        "keep one of them"
+                        f"{key}: {' and '.join(both)} both change '{hook}', of which there is one; keep one of them"
                     )
 
     def positions(self, tokens: Tensor, generator: torch.Generator | None = None) -> Positions:
@@ -229,11 +228,7 @@ class Composition(PositionEncoding):
         return min(part.trained_length(train_length) for part in self.members())
 
     def numbers(self, length: int) -> dict[str, Tensor]:
-        return {
-            f"{part.name}.{key}": value
-            for part in self.members()
-            for key, value in part.numbers(length).items()
-        }
+        return {f"{part.name}.{key}": value for part in self.members() for key, value in part.numbers(length).items()}
 
 
 def renumbered(positions: Positions, change: Callable[[Positions], Positions]) -> Positions:

@@ -12,9 +12,7 @@ from pe_cli.encodings.views import Block, LayerView, Positions
 from pe_cli.errors import ConfigError
 from pe_cli.model import new_model
 
-SPEC = ModelSpec(
-    d_model=16, n_heads=4, n_layers=2, train_length=16, alphabet="abcdefgh", max_position=16
-)
+SPEC = ModelSpec(d_model=16, n_heads=4, n_layers=2, train_length=16, alphabet="abcdefgh", max_position=16)
 
 
 def block(**options: object) -> dict[str, object]:

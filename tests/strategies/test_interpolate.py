@@ -43,15 +43,16 @@ def test_rows_of_a_table_lie_on_the_lines_between_trained_ones(length: int) -> N
     np.testing.assert_array_equal(rows[[0, -1]], table[[0, -1]])
 
 
-def test_rope_at_twice_the_intervals_is_plain_rope_at_half_positions() -> None:
-    encoding = registry.build("rope", SPEC)
-    changed = strategies.apply("interpolate", encoding, 32, 63)
-    generator = torch.Generator().manual_seed(0)
-    q, k = torch.randn(2, 1, 4, 63, 4, generator=generator)
-    layer = LayerView(0, torch.zeros(1, 63, 16), q, k, ids_at(changed, 63))
-    halves = layer.at(Positions(torch.arange(63)[None] / 2))
-    for squeezed, half in zip(changed.rotate(layer), encoding.rotate(halves), strict=True):
-        torch.testing.assert_close(squeezed, half)
+def test_rope_at_twice_the_intervals_turns_by_half_the_angles() -> None:
+    changed = strategies.apply("interpolate", registry.build("rope", SPEC), 32, 63)
+    q = torch.randn(1, 4, 63, 4, generator=torch.Generator().manual_seed(0))
+    turned, _ = changed.rotate(LayerView(0, torch.zeros(1, 63, 16), q, q, ids_at(changed, 63)))
+    for pair, frequency in ((0, 1.0), (1, 0.01)):
+        columns = [pair, pair + 2]
+        before, after = (x[0, ..., columns].double().numpy() for x in (q, turned))
+        angle = np.exp(1j * np.arange(63) / 2 * frequency)
+        expected = (before[..., 0] + 1j * before[..., 1]) * angle
+        np.testing.assert_allclose(after[..., 0] + 1j * after[..., 1], expected, atol=1e-6)
 
 
 def test_alibi_gets_flatter_slopes() -> None:

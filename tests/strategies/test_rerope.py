@@ -75,9 +75,7 @@ def test_query_blocks_give_the_same_output() -> None:
     torch.testing.assert_close(torch.cat(pieces, dim=2), whole)
 
 
-@pytest.mark.parametrize(
-    "block", [{"name": "rope", "rotary_fraction": 0.5}, {"name": "sliding_window", "window": 9}]
-)
+@pytest.mark.parametrize("block", [{"name": "rope", "rotary_fraction": 0.5}, {"name": "sliding_window", "window": 9}])
 def test_a_rotation_is_found_inside(block: dict[str, object]) -> None:
     assert "scores" in strategies.apply("rerope", registry.build(block, SPEC), 8, 16).hooks(0)
 
