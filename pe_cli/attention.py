@@ -42,9 +42,7 @@ def attend(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: sli
     if "mask" not in hooks:
         offset_bias = encoding.offset_bias(layer, length)
         if offset_bias is not None:
-            vector = torch.cat(
-                [offset_bias.flip(1), offset_bias.new_full((len(offset_bias), length), -math.inf)], 1
-            )
+            vector = torch.cat([offset_bias.flip(1), offset_bias.new_full((len(offset_bias), length), -math.inf)], 1)
             blocks = cut(queries, 4 * q.shape[1] * length)
             return joined([toeplitz(block(rows), v, vector, scale) for rows in blocks])
     # a term that reads the text, or ids that do, differs by row of the batch

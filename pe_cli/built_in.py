@@ -121,9 +121,7 @@ class Download:
         fname = f"{self.name}{Path(self.url).suffix}"
         try:
             # pooch writes a temporary file, checks it and renames it: no half file gets the name.
-            path = pooch.retrieve(
-                self.url, f"sha256:{self.file.sha256}", fname, cache_folder(), downloader=download
-            )
+            path = pooch.retrieve(self.url, f"sha256:{self.file.sha256}", fname, cache_folder(), downloader=download)
             return Path(path).read_bytes()
         except (ValueError, OSError) as error:  # OSError: every error of the network too
             if found and found != self.file.sha256:

@@ -31,8 +31,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> 
     """Replace `path` atomically. Tensors may share memory and be on any device; `meta` is for JSON."""
     # The format refuses tensors that share memory, so each is copied.
     copies = {
-        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for name, tensor in tensors.items()
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
     # Python's NaN and Infinity are kept: this text is read by `load` alone, and must come back as it was.
     text = json.dumps(meta)

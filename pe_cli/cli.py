@@ -12,6 +12,7 @@ import typer
 
 from pe_cli import __version__, options
 from pe_cli.errors import Interrupted, PeError
+from pe_cli.streams import quiet_pipe
 
 app = typer.Typer(
     add_completion=True,
@@ -56,7 +57,7 @@ def train(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train one model and print its directory and validation loss."""
+    """Train one model."""
     from pe_cli import commands
 
     wanted = options.overrides(set_, encoding, data, seed)
@@ -77,7 +78,7 @@ def extrapolate(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Evaluate a run at lengths beyond its training length, with each strategy."""
+    """Evaluate a run beyond its training length."""
     from pe_cli import commands
 
     commands.extrapolate(
@@ -87,15 +88,11 @@ def extrapolate(
 
 @app.command(epilog="Example: pe compare configs/*.yaml --quick")
 def compare(
-    configs: Annotated[
-        list[str], typer.Argument(metavar="CONFIG…", help="YAML files, or patterns in quotes.")
-    ],
+    configs: Annotated[list[str], typer.Argument(metavar="CONFIG…", help="YAML files, or patterns in quotes.")],
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="N or 1,2,3", help="How many seeds, or which.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Runs at the same time.")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Runs at the same time.")] = None,
     max_len: options.MaxLen = None,
     lengths: options.Lengths = None,
     strategy: options.Strategy = None,
@@ -103,13 +100,9 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option("--baseline", metavar="NAME", help="The run that differences refer to.")
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: few steps, few and short windows.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A first look: few steps, few and short windows.")] = False,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Leave out configs that cannot be run.")
-    ] = False,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Leave out configs that cannot be run.")] = False,
     encoding: options.Encoding = None,
     data: options.Data = None,
     seed: options.Seed = None,
@@ -122,7 +115,7 @@ def compare(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train and evaluate every config at every seed, and write one comparison."""
+    """Train and evaluate configs, and compare them."""
     from pe_cli import comparing
 
     comparing.compare(
@@ -158,7 +151,7 @@ def list_(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """What exists: names, options with defaults, references."""
+    """What exists, with options and references."""
     from pe_cli import commands
 
     commands.list_(what, json)
@@ -176,7 +169,7 @@ def inspect(
     set_: options.Set = None,
     json: options.Json = False,
 ) -> None:
-    """The numbers of an encoding before any training: tables, frequencies, slopes, buckets, bias, mask."""
+    """The numbers of an encoding before any training."""
     from pe_cli import commands
 
     commands.inspect(encoding, length, at_length, strategy, options.settings(set_), json)
@@ -191,7 +184,7 @@ def config(
     set_: options.Set = None,
     json: options.Json = False,
 ) -> None:
-    """The resolved experiment as YAML, with the origin of each value. Trains nothing."""
+    """The resolved experiment, with origins."""
     from pe_cli import commands
 
     commands.config(config, options.overrides(set_, encoding, data, seed), json)
@@ -200,9 +193,7 @@ def config(
 @app.command(epilog='Example: pe sample --prompt "To be" --chars 300 --temperature 0.8')
 def sample(
     run: options.RunArgument = None,
-    prompt: Annotated[
-        str | None, typer.Option("--prompt", metavar="TEXT", help="The text to go on with.")
-    ] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", metavar="TEXT", help="The text to go on with.")] = None,
     chars: Annotated[int, typer.Option("--chars", metavar="N", min=1, help="Characters to write.")] = 200,
     temperature: Annotated[
         float, typer.Option("--temperature", metavar="X", help="Above 1 bolder, below 1 safer.")
@@ -225,8 +216,6 @@ def stop(number: int, frame: FrameType | None) -> NoReturn:
 
 def main() -> None:
     """The entry point: an expected error is one message on standard error and an exit code."""
-    from pe_cli.console import Console, quiet_pipe
-
     debug = "--debug" in sys.argv[1:2]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
@@ -236,5 +225,7 @@ def main() -> None:
         except PeError as error:
             if debug:
                 raise
+            from pe_cli.console import Console
+
             Console().error(str(error))
             sys.exit(error.exit_code)

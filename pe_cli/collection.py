@@ -83,4 +83,3 @@ def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
         found.extend(reports.comparison(str(protocol), rows, summary, facts))
     bad = [run for run in comparison.runs if run["status"] != "finished"]
     return [*found, *([reports.unfinished(bad)] if bad else [])]
-

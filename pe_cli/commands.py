@@ -101,9 +101,7 @@ def verdict(run: Run) -> str:
     return f"validation loss {loss:.4f} nats per character ({bits:.4f} bits), {run.info['seconds']:.0f} s"
 
 
-def show_plan(
-    console: Console, experiment: Experiment, text: str, directory: Path, alphabet: str, json: bool
-) -> None:
+def show_plan(console: Console, experiment: Experiment, text: str, directory: Path, alphabet: str, json: bool) -> None:
     """What `pe train` would do: the experiment, the directory, and which parameter is trained how."""
     model = fresh_model(experiment, alphabet)
     names = {parameter: name for name, parameter in model.named_parameters()}

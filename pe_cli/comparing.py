@@ -116,14 +116,10 @@ def compare(request: Request) -> None:
     ]
     report(console, request, outcomes, baseline, name, facts)
     if stopped is not None:
-        raise Interrupted(
-            "interrupted; finished runs are kept, and the same command goes on with the rest", stopped
-        )
+        raise Interrupted("interrupted; finished runs are kept, and the same command goes on with the rest", stopped)
     bad = [outcome for outcome in outcomes if outcome.status != "finished"]
     if bad:
-        raise RunFailed(
-            f"{len(bad)} of {len(outcomes)} runs have no result: " + "; ".join(map(line_of, bad[:5]))
-        )
+        raise RunFailed(f"{len(bad)} of {len(outcomes)} runs have no result: " + "; ".join(map(line_of, bad[:5])))
 
 
 def report(
@@ -162,9 +158,7 @@ def checked_plan(request: Request, configs: list[Path], console: Console) -> lis
     quick_length = QUICK_MAX_LEN if request.quick and not request.lengths else None
     train_length = first.training.length if first else 128
     overrides.update(
-        options.evaluation_overrides(
-            request.max_len or quick_length, request.lengths, request.strategies, train_length
-        )
+        options.evaluation_overrides(request.max_len or quick_length, request.lengths, request.strategies, train_length)
     )
     seeds = options.seed_list(request.seeds, first.seed if first else 0)
     planned, refused = comparison.plan(configs, seeds, overrides)

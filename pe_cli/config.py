@@ -183,9 +183,7 @@ def _build_once(experiment: Experiment, stated: Stated) -> None:
             samplers.apply(experiment.positions, registry.build(experiment.encoding, spec), spec)
     except ConfigError as error:
         place, where = stated.place("encoding", "model"), stated.source.where
-        raise ConfigError(
-            place + str(error) if place.startswith(where) else f"{where}: {place}{error}"
-        ) from None
+        raise ConfigError(place + str(error) if place.startswith(where) else f"{where}: {place}{error}") from None
 
 
 def _in_block(problem: Problem, key: str, where: str) -> Problem:
@@ -195,11 +193,7 @@ def _in_block(problem: Problem, key: str, where: str) -> Problem:
     if problem.known is not None and key == "encoding":
         text = problem.text.replace("unknown key", f"{name} has no such option", 1)
         option = problem.key
-        owners = [
-            other
-            for other in registry.names()
-            if option in registry.encoding_class(other).Options.model_fields
-        ]
+        owners = [other for other in registry.names() if option in registry.encoding_class(other).Options.model_fields]
         if owners:
             text += f"; it is an option of {', '.join(owners[:5])}"
     return Problem(f"{key}.{problem.key}", text, problem.known)
@@ -229,9 +223,7 @@ def _with_home(problem: Problem, stated: Stated) -> Problem:
         fitting = [home for home in homes if home.rpartition(".")[-1] in close]
     if not fitting:
         return problem
-    blocks = " or ".join(
-        f"under {home.rpartition('.')[0]}:" if "." in home else "at the top level" for home in fitting
-    )
+    blocks = " or ".join(f"under {home.rpartition('.')[0]}:" if "." in home else "at the top level" for home in fitting)
     names = " or ".join(f"'{home}'" for home in fitting)
     return problem._replace(text=f"unknown key here; did you mean {names}? It belongs {blocks}")
 

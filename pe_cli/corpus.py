@@ -74,9 +74,7 @@ def load(data: str, alphabet: str | None = None) -> Corpus:
     text = _normalised(raw, name)
     del raw  # not kept beside the text and its ids
     if len(text) < MIN_CHARACTERS:
-        raise CorpusError(
-            f"{name}: the text has {len(text)} characters; at least {MIN_CHARACTERS} are needed"
-        )
+        raise CorpusError(f"{name}: the text has {len(text)} characters; at least {MIN_CHARACTERS} are needed")
     own = "".join(sorted(set(text)))
     if len(own) < 2:
         raise CorpusError(f"{name}: the text repeats one character, {own!r}; at least 2 different are needed")
@@ -119,8 +117,7 @@ def encode(text: str, alphabet: str, what: str = "the text") -> np.ndarray:
         named = ", ".join(f"{chr(p)!r} U+{p:04X} ({_times(n)})" for p, n in unknown.most_common(LISTED))
         more = f", and {len(unknown) - LISTED} more" if len(unknown) > LISTED else ""
         raise CorpusError(
-            f"{what}: characters outside the alphabet (which has {len(alphabet)}): "
-            f"{len(unknown)}: {named}{more}"
+            f"{what}: characters outside the alphabet (which has {len(alphabet)}): {len(unknown)}: {named}{more}"
         )
     return ids
 

@@ -96,9 +96,7 @@ class Evaluation:
                         tables.positions.extend(position_rows(keys, measured.targets, measured.losses))
         return tables
 
-    def measure(
-        self, strategy: str, length: int, protocol: str, advance: Callable[[int], None]
-    ) -> Measurement:
+    def measure(self, strategy: str, length: int, protocol: str, advance: Callable[[int], None]) -> Measurement:
         """One measurement; a strategy that changes nothing shares that of `none`."""
         try:
             targets = self.targets(protocol, length)
@@ -117,9 +115,7 @@ class Evaluation:
         started = time.perf_counter()
         model = self.trained.model.using(encoding)
         try:
-            losses, largest_id = character_losses(
-                model, self.corpus.ids, targets, self.settings.batch_size, advance
-            )
+            losses, largest_id = character_losses(model, self.corpus.ids, targets, self.settings.batch_size, advance)
         except PositionRangeError as error:
             return Measurement("undefined", str(error))
         except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
@@ -169,9 +165,7 @@ def window_rows(keys: dict[str, Any], losses: tuple[np.ndarray, ...]) -> list[di
     ]
 
 
-def position_rows(
-    keys: dict[str, Any], targets: Targets, losses: tuple[np.ndarray, ...]
-) -> list[dict[str, Any]]:
+def position_rows(keys: dict[str, Any], targets: Targets, losses: tuple[np.ndarray, ...]) -> list[dict[str, Any]]:
     """Mean loss of the character predicted at each place of the window, counted from 0."""
     length = int(targets.lengths.max())
     sums, counts = np.zeros(length), np.zeros(length, dtype=int)

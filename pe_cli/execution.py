@@ -111,7 +111,9 @@ def execute(
         while waiting and not stopping and len(active) < jobs:
             run = waiting.popleft()
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=work, args=(run, settings, sender), daemon=True)
+            process = context.Process(  # type: ignore[attr-defined]
+                target=work, args=(run, settings, sender), daemon=True
+            )
             process.start()
             sender.close()
             active[receiver] = (process, run)
@@ -138,9 +140,7 @@ def execute(
             stopping = True
             for process, _ in active.values():
                 process.terminate()
-    left = [
-        Outcome(run, "interrupted", "not begun", None) for run in planned if run.directory not in outcomes
-    ]
+    left = [Outcome(run, "interrupted", "not begun", None) for run in planned if run.directory not in outcomes]
     return [outcomes[run.directory] for run in planned if run.directory in outcomes] + left
 
 
@@ -200,9 +200,7 @@ def train_and_evaluate(
     path = settings.root / planned.directory
     experiment = planned.experiment
     resume = path.exists() and not settings.force
-    run = create(
-        settings.root, experiment.name, planned.identity, experiment.seed, force=settings.force, resume=resume
-    )
+    run = create(settings.root, experiment.name, planned.identity, experiment.seed, force=settings.force, resume=resume)
     corpus = corpora.load(experiment.data, run.info.get("alphabet"))
     run = train_run(run, experiment, corpus, device, sender, received)
     if run.status != "finished":

@@ -131,9 +131,7 @@ class Experiment(Section):
     seed: NonNegativeInt = 1337
     data: str = "pydocs"
     """A built-in corpus or the absolute path of a text file."""
-    encoding: Annotated[dict[str, Any], BeforeValidator(registry.canonical_block)] = {
-        "name": NAMED_BLOCKS["encoding"]
-    }
+    encoding: Annotated[dict[str, Any], BeforeValidator(registry.canonical_block)] = {"name": NAMED_BLOCKS["encoding"]}
     positions: Annotated[dict[str, Any], BeforeValidator(samplers.canonical_block)] = {
         "name": NAMED_BLOCKS["positions"]
     }

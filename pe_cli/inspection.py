@@ -144,9 +144,7 @@ def arrays(encoding: PositionEncoding, spec: ModelSpec, positions: Positions, le
     return facts | {key: value for key, value in (("layers", partial), ("left_out", left_out)) if value}
 
 
-def static(
-    key: str, encoding: PositionEncoding, spec: ModelSpec, positions: Positions, index: int
-) -> Tensor | None:
+def static(key: str, encoding: PositionEncoding, spec: ModelSpec, positions: Positions, index: int) -> Tensor | None:
     """The bias or mask of a layer; None if two texts with equal ids have different ones."""
     moved = perturbed(encoding)
     first, second = (matrices(moved, spec, positions, index, content)[key] for content in (0, 1))

@@ -31,17 +31,13 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(spec.alphabet), spec.d_model)
-        self.blocks = nn.ModuleList(
-            Layer(spec, index, dropout, qk_norm, log_n) for index in range(spec.n_layers)
-        )
+        self.blocks = nn.ModuleList(Layer(spec, index, dropout, qk_norm, log_n) for index in range(spec.n_layers))
         self.norm = nn.RMSNorm(spec.d_model)
         self.head = nn.Linear(spec.d_model, len(spec.alphabet), bias=False)
         self.dropout = nn.Dropout(dropout)
         self.encoding = encoding
 
-    def forward(
-        self, tokens: Tensor, generator: torch.Generator | None = None, scored: int | None = None
-    ) -> Tensor:
+    def forward(self, tokens: Tensor, generator: torch.Generator | None = None, scored: int | None = None) -> Tensor:
         """Logits (B, T, A) of the next character, or (B, scored, A) of the last ones only."""
         with torch.autocast(tokens.device.type, enabled=False):
             positions = self.encoding.positions(tokens, generator)

@@ -15,9 +15,7 @@ class Optimizers:
     """All optimisers of a run behind one step. The state is a flat mapping of tensors by parameter name."""
 
     def __init__(self, model: Transformer, config: TrainingConfig) -> None:
-        self.names: dict[Tensor, str] = {
-            parameter: name for name, parameter in model.named_parameters()
-        }
+        self.names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
         groups = parameter_groups(model, config.optimizer)
         fused = next(model.parameters()).device.type != "mps"
         self.optimizers: list[Optimizer] = [
@@ -31,9 +29,7 @@ class Optimizers:
             )
         ]
         if groups["muon"]:
-            self.optimizers.append(
-                Muon(groups["muon"], lr=config.muon_learning_rate, weight_decay=config.weight_decay)
-            )
+            self.optimizers.append(Muon(groups["muon"], lr=config.muon_learning_rate, weight_decay=config.weight_decay))
         self.peaks = [optimizer.defaults["lr"] for optimizer in self.optimizers]
 
     def step(self, factor: float) -> None:
@@ -57,12 +53,9 @@ class Optimizers:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     prefix = f"{self.names[parameter]}."
-                    entries = {
-                        key.removeprefix(prefix): t for key, t in state.items() if key.startswith(prefix)
-                    }
+                    entries = {key.removeprefix(prefix): t for key, t in state.items() if key.startswith(prefix)}
                     optimizer.state[parameter] = {
-                        key: value if key == "step" else value.to(parameter.device)
-                        for key, value in entries.items()
+                        key: value if key == "step" else value.to(parameter.device) for key, value in entries.items()
                     }
 
 

@@ -14,15 +14,9 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, e.g. training.steps=500.")
 ]
 Encoding = Annotated[str | None, typer.Option("--encoding", metavar="NAME", help="The position encoding.")]
-Data = Annotated[
-    str | None, typer.Option("--data", metavar="NAME_OR_PATH", help="A built-in corpus or a text file.")
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", help="The seed of weights, data and dropout.")
-]
-Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="In place of `results`: runs go to DIR/runs.")
-]
+Data = Annotated[str | None, typer.Option("--data", metavar="NAME_OR_PATH", help="A built-in corpus or a text file.")]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="The seed of weights, data and dropout.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="In place of `results`: runs go to DIR/runs.")]
 Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda|mps", help="Where to compute.")]
 Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads of one run.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
@@ -30,9 +24,7 @@ Force = Annotated[bool, typer.Option("--force", help="Train again what is there 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-Lengths = Annotated[
-    list[str] | None, typer.Option("--lengths", metavar="N,N,…", help="Evaluate at these lengths.")
-]
+Lengths = Annotated[list[str] | None, typer.Option("--lengths", metavar="N,N,…", help="Evaluate at these lengths.")]
 MaxLen = Annotated[
     str | None,
     typer.Option("--max-len", metavar="N", help="Double the training length up to N.", show_default="4096"),
@@ -94,9 +86,7 @@ def evaluation_overrides(
     if max_len is not None:
         longest = whole_number(max_len, "--max-len", least=2)
         if longest < train_length:
-            raise ConfigError(
-                f"--max-len {max_len}: is below the training length {train_length}; use --lengths"
-            )
+            raise ConfigError(f"--max-len {max_len}: is below the training length {train_length}; use --lengths")
         doubled = [train_length]
         while doubled[-1] * 2 <= longest:
             doubled.append(doubled[-1] * 2)

@@ -55,8 +55,7 @@ def same_targets(text: Text, length: int, windows: int, scored: int) -> Targets:
     count = min(windows, half // scored)
     if count == 0:
         raise TooShort(
-            f"the second half of the held-out text has {half} characters; one block of scored characters needs "
-            f"{scored}"
+            f"the second half of the held-out text has {half} characters; one block of scored characters needs {scored}"
         )
     context = first + scored - text.held_start
     if length > context:

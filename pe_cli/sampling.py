@@ -41,9 +41,7 @@ def sample(
     if chars < 0:
         raise ConfigError(f"--chars {chars}: must be 0 or more")
     if not 0 < temperature < math.inf:
-        raise ConfigError(
-            f"--temperature {temperature}: must be a finite number above 0; --greedy takes the likeliest"
-        )
+        raise ConfigError(f"--temperature {temperature}: must be a finite number above 0; --greedy takes the likeliest")
     if prompt is None:
         prompt = default_prompt(trained.alphabet)
     if not prompt:

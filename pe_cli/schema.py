@@ -43,9 +43,7 @@ class Section(BaseModel):
     Raises pydantic's ValidationError; `explain` turns it into a ConfigError.
     """
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, validate_default=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, use_attribute_docstrings=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -58,9 +56,7 @@ class Section(BaseModel):
             raise PydanticCustomError("not_a_block", "must be a block of keys")
         context = {"keys": [str(key) for key in block if key not in cls.model_fields]}
         if context["keys"]:
-            raise PydanticCustomError(
-                "unknown_keys", "unknown key", context | {"known": list(cls.model_fields)}
-            )
+            raise PydanticCustomError("unknown_keys", "unknown key", context | {"known": list(cls.model_fields)})
         return block
 
     @field_validator("*", mode="before")
@@ -188,9 +184,7 @@ def _read_whole(value: Any) -> int:
 
 def _read_real(value: Any) -> float:
     number = math.nan
-    if isinstance(value, float) or (
-        isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
-    ):
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST):
         number = float(value)
     elif isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         number = float(value.strip().replace("_", ""))
@@ -260,9 +254,7 @@ def _read_union(arms: Sequence[Any], value: Any) -> Any:
         except ValueError as complaint:
             complaints.append(str(complaint))
     named = [_wanted(arm) for arm in sorted(arms, key=_breadth) if arm is not NoneType]
-    raise ValueError(
-        complaints[-1] if len(named) == 1 else f"must be {' or '.join(named)}, not {shown(value)}"
-    )
+    raise ValueError(complaints[-1] if len(named) == 1 else f"must be {' or '.join(named)}, not {shown(value)}")
 
 
 def _breadth(annotation: Any) -> int:

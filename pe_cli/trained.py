@@ -47,9 +47,7 @@ def open_trained(run: Run, device: torch.device) -> Trained:
     """The model of a run. RunError for one that has no weights yet, or weights that do not fit its config."""
     if run.status != "finished":
         advice = {"diverged": "its weights are not usable", "failed": "train it again with --force"}
-        raise RunError(
-            f"{run.path}: this run is {run.status}: {advice.get(run.status, 'go on with --resume')}"
-        )
+        raise RunError(f"{run.path}: this run is {run.status}: {advice.get(run.status, 'go on with --resume')}")
     experiment = load_experiment(run.config_text, str(run.path / "config.yaml"))
     model = fresh_model(experiment, run.info["alphabet"])
     try:

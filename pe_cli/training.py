@@ -160,9 +160,7 @@ class Trainer:
         loss = sum(recent) / len(recent)
         speed, left = self.clock.speed(self.step, self.config.steps)
         speed *= self.config.batch_size * self.config.length
-        rate = self.config.learning_rate * schedule(
-            self.step - 1, self.config.steps, self.config.warmup_steps
-        )
+        rate = self.config.learning_rate * schedule(self.step - 1, self.config.steps, self.config.warmup_steps)
         self.rows.training.append(dict(zip(TRAINING_COLUMNS, (self.step, loss, rate, speed), strict=True)))
         return Progress(self.step, self.config.steps, loss, speed, left)
 
@@ -172,9 +170,7 @@ class Trainer:
         windows = sampled(text, self.config.length, VALIDATION_WINDOWS)
         losses, _ = character_losses(self.model, self.corpus.ids, windows, VALIDATION_BATCH)
         loss = float(np.concatenate(losses).mean())
-        self.rows.validation.append(
-            dict(zip(VALIDATION_COLUMNS, (self.step, loss, loss / math.log(2)), strict=True))
-        )
+        self.rows.validation.append(dict(zip(VALIDATION_COLUMNS, (self.step, loss, loss / math.log(2)), strict=True)))
 
     def end(self, status: str, reason: str | None) -> None:
         """Save everything, then say how the run ended: the status comes last."""
@@ -275,8 +271,6 @@ def compiled(
     if config.compile == "false" or (config.compile == "auto" and planned < COMPILE_FROM):
         return model
     if device.type == "cpu" and shutil.which(os.environ.get("CXX", "g++")) is None:
-        observer.note(
-            "training.compile: there is no C++ compiler (g++, or CXX), so the model is not compiled"
-        )
+        observer.note("training.compile: there is no C++ compiler (g++, or CXX), so the model is not compiled")
         return model
     return torch.compile(model)

@@ -187,9 +187,7 @@ class _Walk:
         if len(parents) > _DEEPEST:
             raise self.refused(node, f"is nested too deeply (more than {_DEEPEST} levels)")
         if node.tag not in _PLAIN_TAGS:
-            raise self.refused(
-                node, f"{key}: the tag {_tag(node)} is not allowed: nothing is built from tags"
-            )
+            raise self.refused(node, f"{key}: the tag {_tag(node)} is not allowed: nothing is built from tags")
         if isinstance(node, MappingNode):
             return self.mapping(node, key, parents)
         if isinstance(node, SequenceNode):
@@ -254,9 +252,7 @@ def _tag(node: Node) -> str:
     return str(node.tag).replace("tag:yaml.org,2002:", "!!")
 
 
-def written(
-    values: Mapping[str, Any], comments: Mapping[str, str], indent: str = "", prefix: str = ""
-) -> str:
+def written(values: Mapping[str, Any], comments: Mapping[str, str], indent: str = "", prefix: str = "") -> str:
     """Blocks of keys as YAML text that `parse` reads back, the comment of a dotted leaf key behind it."""
     lines = []
     for name, value in values.items():
@@ -278,7 +274,5 @@ def _flow(value: Any) -> str:
         return "~"
     # inside a list, the dumper quotes what a comma or a bracket would break
     style = '"' if isinstance(value, str) and not value.isprintable() else None
-    text = yaml.safe_dump(
-        [value], default_flow_style=True, default_style=style, allow_unicode=True, width=10**9
-    )
+    text = yaml.safe_dump([value], default_flow_style=True, default_style=style, allow_unicode=True, width=10**9)
     return text.strip().removeprefix("[").removesuffix("]")

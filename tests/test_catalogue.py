@@ -76,9 +76,7 @@ def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
 
 
 def test_types_in_words() -> None:
-    assert type_in_words({"type": "integer", "minimum": 2, "maximum": 16777216}) == (
-        "whole number ≥ 2 and ≤ 16777216"
-    )
+    assert type_in_words({"type": "integer", "minimum": 2, "maximum": 16777216}) == ("whole number ≥ 2 and ≤ 16777216")
     assert type_in_words({"anyOf": [{"type": "integer"}, {"type": "null"}]}) == "whole number or none"
     assert type_in_words({}) == "any"
 

@@ -106,9 +106,7 @@ def test_evaluation_follows_the_training_length_unless_stated(resolved: Resolver
     evaluation = resolved("training: {length: 32}").experiment.evaluation
     assert evaluation.lengths == (32, 64, 128, 256, 512, 1024, 2048, 4096)
     assert evaluation.scored == 32
-    assert resolved("training: {length: 32}\nevaluation: {lengths: 50}").experiment.evaluation.lengths == (
-        50,
-    )
+    assert resolved("training: {length: 32}\nevaluation: {lengths: 50}").experiment.evaluation.lengths == (50,)
     assert doubled_lengths(5000) == (5000,)
 
 
@@ -137,9 +135,7 @@ def test_evaluation_follows_the_training_length_unless_stated(resolved: Resolver
         ("training.steps: 5", ["training.steps", "`steps:` under `training:`"]),
     ],
 )
-def test_unknown_keys_are_refused_with_the_nearest(
-    refusal: Callable[..., str], text: str, words: list[str]
-) -> None:
+def test_unknown_keys_are_refused_with_the_nearest(refusal: Callable[..., str], text: str, words: list[str]) -> None:
     message = refusal(f"name: x\n{text}\n")
     assert message.startswith("exp.yaml:2: ")
     for word in words:
@@ -168,9 +164,7 @@ def test_a_huge_value_stays_a_short_message(refusal: Callable[..., str]) -> None
 # ---- case 29: YAML that turns names into other things
 
 
-@pytest.mark.parametrize(
-    "name", ["2024-01-01", "1e3", "007", "no", "1:30", "0x10", "null", "[bold] red", "Ünï"]
-)
+@pytest.mark.parametrize("name", ["2024-01-01", "1e3", "007", "no", "1:30", "0x10", "null", "[bold] red", "Ünï"])
 def test_text_keys_take_the_text_as_written(resolved: Resolver, name: str) -> None:
     assert resolved(f"name: '{name}'").experiment.name == name
     if "[" not in name:
@@ -226,9 +220,7 @@ def test_numbers_as_a_person_writes_them(resolved: Resolver, typed: str) -> None
     assert resolved(f"training: {{learning_rate: {typed}}}").experiment.training.learning_rate == 0.001
 
 
-@pytest.mark.parametrize(
-    ("typed", "number"), [("1_000", 1000), ("1e3", 1000), ("1.5e2", 150), ("010", 10), ("0", 0)]
-)
+@pytest.mark.parametrize(("typed", "number"), [("1_000", 1000), ("1e3", 1000), ("1.5e2", 150), ("010", 10), ("0", 0)])
 def test_whole_numbers_as_a_person_writes_them(resolved: Resolver, typed: str, number: int) -> None:
     assert resolved(f"training: {{steps: {typed}}}").experiment.training.steps == number
     assert resolved("", {"training.steps": typed}).experiment.training.steps == number
@@ -241,10 +233,7 @@ def test_whole_numbers_as_a_person_writes_them(resolved: Resolver, typed: str, n
             "training.steps=" + typed
             for typed in ("3.5", "4096x", "nan", "inf", "-5", "true", "1e99", "1__0", "1,0", "")
         ],
-        *[
-            "training.learning_rate=" + typed
-            for typed in ("0", "-1", "nan", ".inf", "-inf", "1e999", "fast", "1e-3x")
-        ],
+        *["training.learning_rate=" + typed for typed in ("0", "-1", "nan", ".inf", "-inf", "1e999", "fast", "1e-3x")],
         *["model.dropout=" + typed for typed in ("1", "-0.1", "1.5")],
         *["model.qk_norm=" + typed for typed in ("1", "0", "maybe")],
         *["evaluation.lengths=" + typed for typed in ("64,,128", "64,", ",", "", "1", "64,x", "64 128", "0")],
@@ -315,9 +304,7 @@ def test_names_take_dashes_and_any_case(resolved: Resolver) -> None:
         ("data: pydoc", "'pydocs'"),
     ],
 )
-def test_unknown_names_are_refused_with_the_nearest(
-    refusal: Callable[..., str], text: str, near: str
-) -> None:
+def test_unknown_names_are_refused_with_the_nearest(refusal: Callable[..., str], text: str, near: str) -> None:
     assert near in refusal(text)
 
 
@@ -329,9 +316,7 @@ def test_steps_may_be_zero(resolved: Resolver) -> None:
 
 
 def test_nested_encodings_are_resolved(resolved: Resolver) -> None:
-    encoding = resolved(
-        "encoding: {name: mix, parts: [{name: alibi, max_exponent: 4}, none]}"
-    ).experiment.encoding
+    encoding = resolved("encoding: {name: mix, parts: [{name: alibi, max_exponent: 4}, none]}").experiment.encoding
     assert encoding["parts"] == [{"name": "alibi", "max_exponent": 4.0}, {"name": "none"}]
 
 
@@ -358,13 +343,9 @@ def test_a_block_without_a_name_is_refused(refusal: Callable[..., str], typed: s
 
 
 @pytest.mark.parametrize("typed", ["{d_model: 30, n_heads: 2}", "{d_model: 3, n_heads: 1}"])
-def test_an_odd_head_size_is_refused_for_rope_before_any_data_is_read(
-    refusal: Callable[..., str], typed: str
-) -> None:
+def test_an_odd_head_size_is_refused_for_rope_before_any_data_is_read(refusal: Callable[..., str], typed: str) -> None:
     assert refusal(f"encoding: rope\nmodel: {typed}").startswith("exp.yaml:1: ")
-    assert refusal(
-        "", {"encoding": "{name: mix, parts: [rope]}", "model.d_model": "30", "model.n_heads": "2"}
-    )
+    assert refusal("", {"encoding": "{name: mix, parts: [rope]}", "model.d_model": "30", "model.n_heads": "2"})
 
 
 def test_heads_that_do_not_divide_are_refused_with_what_would_work(refusal: Callable[..., str]) -> None:
@@ -413,9 +394,7 @@ def test_an_encoding_from_the_command_line_replaces_the_whole_block(resolved: Re
     assert found.origins["encoding.name"] == found.origins["encoding.max_exponent"] == "command line"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "encoding: rope", "encoding: {name: rope}", "encoding: {name: rope, base: 3}"]
-)
+@pytest.mark.parametrize("text", ["", "encoding: rope", "encoding: {name: rope}", "encoding: {name: rope, base: 3}"])
 def test_an_option_of_the_encoding_is_set_in_the_block(resolved: Resolver, text: str) -> None:
     found = resolved(text, {"encoding.base": "1e3"})
     assert found.experiment.encoding["base"] == 1000.0
@@ -456,9 +435,7 @@ def test_overrides_are_refused_under_their_own_name(
 
 
 def test_a_problem_of_the_file_is_not_blamed_on_the_command_line(refusal: Callable[..., str]) -> None:
-    assert refusal("encoding: {name: rope, bse: 3}", {"encoding.base": "5"}).startswith(
-        "exp.yaml:1: encoding.bse"
-    )
+    assert refusal("encoding: {name: rope, bse: 3}", {"encoding.base": "5"}).startswith("exp.yaml:1: encoding.bse")
     assert refusal("encoding: rop", {"encoding.base": "5"}).startswith("exp.yaml:1: encoding: 'rop'")
     assert refusal("training: 5", {"training.steps": "5"}).startswith("exp.yaml:1: training: ")
 
@@ -521,9 +498,7 @@ def test_tasks_are_not_known(refusal: Callable[..., str]) -> None:
     assert "no tasks are known" in refusal("data: {task: copy, max_length: 20}")
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b", "", "  ", ".hidden", "..", "a\\nb", "a\\0b", "a\\eb", "é" * 51, "a\\u2028b"]
-)
+@pytest.mark.parametrize("name", ["a/b", "", "  ", ".hidden", "..", "a\\nb", "a\\0b", "a\\eb", "é" * 51, "a\\u2028b"])
 def test_names_that_cannot_name_a_directory_are_refused(refusal: Callable[..., str], name: str) -> None:
     message = refusal(f'name: "{name}"')
     assert message.startswith("exp.yaml:1: name: must be 1 to 100 bytes")
@@ -553,9 +528,7 @@ def test_a_run_is_read_again_without_its_corpus(resolved: Resolver, tmp_path: Pa
 
 def test_evaluation_of_a_run_can_be_changed_and_nothing_else(resolved: Resolver) -> None:
     run = resolved("training: {length: 32}\nname: run").experiment
-    changed = with_evaluation(
-        run, {"evaluation.lengths": "64,32", "evaluation.windows": 4, "evaluation.stride": None}
-    )
+    changed = with_evaluation(run, {"evaluation.lengths": "64,32", "evaluation.windows": 4, "evaluation.stride": None})
     assert changed.evaluation.lengths == (32, 64)
     assert changed.evaluation.windows == 4
     assert changed.model_copy(update={"evaluation": run.evaluation}) == run
@@ -598,9 +571,7 @@ experiments = st.fixed_dictionaries(
         "name": names,
         "seed": st.integers(0, 2**63 - 1),
         "encoding": encodings,
-        "model": st.fixed_dictionaries(
-            {}, optional={"dropout": st.floats(0, 0.99), "qk_norm": st.booleans()}
-        ),
+        "model": st.fixed_dictionaries({}, optional={"dropout": st.floats(0, 0.99), "qk_norm": st.booleans()}),
         "training": st.fixed_dictionaries(
             {},
             optional={

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pe_cli.console import Console, quiet_pipe
+from pe_cli.console import Console
 from pe_cli.errors import RunError
+from pe_cli.streams import quiet_pipe
 from pe_cli.tables import Column, Grid
 
 NAME = "rope-[bold]base[/bold]-0123456789-0123456789-0123456789-s1337"
@@ -207,7 +208,8 @@ def test_a_dumb_terminal_gets_lines() -> None:
 def test_a_reader_that_leaves_does_not_stop_the_work() -> None:
     code = """
 import sys
-from pe_cli.console import Console, quiet_pipe
+from pe_cli.console import Console
+from pe_cli.streams import quiet_pipe
 with quiet_pipe():
     console = Console()
     for i in range(20000):

@@ -163,9 +163,7 @@ def test_nul_and_lone_combining_marks_are_characters(write: Callable[..., str]) 
     [(256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "int32"), (70_000, "int32")],
 )
 def test_alphabets_of_every_size(write: Callable[..., str], count: int, dtype: str) -> None:
-    points = [p for p in range(0x20, 0x20 + count + 0x900) if not 0xD800 <= p < 0xE000 and p != 0xFEFF][
-        :count
-    ]
+    points = [p for p in range(0x20, 0x20 + count + 0x900) if not 0xD800 <= p < 0xE000 and p != 0xFEFF][:count]
     text = "".join(map(chr, points))
     loaded = load(write(text))
     assert loaded.alphabet == text
@@ -529,12 +527,8 @@ def test_the_text_in_the_zip_is_checked_itself(server: Server, monkeypatch: pyte
     assert checked(TEXT.encode()).sha256 in message
 
 
-@pytest.mark.filterwarnings(
-    "ignore:unclosed:ResourceWarning"
-)  # requests leaves a failed reply to the collector
-def test_not_found_cut_short_and_too_slow(
-    server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # requests leaves a failed reply to the collector
+def test_not_found_cut_short_and_too_slow(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = BUILT_IN["shakespeare"]
     assert isinstance(entry, built_in.Download)
     common = ["'shakespeare'", entry.url, entry.file.sha256, "tinyshakespeare.txt", "PE_DATA_DIR"]

@@ -72,11 +72,7 @@ def test_json_holds_any_text(tmp_path: Path) -> None:
     assert json.loads(data) == {"alphabet": "\n é漢", "foreign": "\udcff"}
 
 
-@given(
-    st.lists(
-        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=5
-    )
-)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=5))
 def test_csv_round_trips_any_name(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     path = tmp_path_factory.getbasetemp() / "names.csv"
     files.write_csv(path, [{"run": text, "loss": 0.1} for text in texts], ["run", "loss"])
@@ -110,15 +106,11 @@ def test_errors_name_the_file_and_the_cause(tmp_path: Path) -> None:
     (tmp_path / "directory" / "inner").mkdir(parents=True)
     with pytest.raises(RunError, match=r"cannot write .*/file/a\.json: .*not a directory"):
         files.write_json(tmp_path / "file" / "a.json", {})
-    with pytest.raises(
-        RunError, match=r"cannot write .*/missing/a\.json: there is no such file or directory"
-    ):
+    with pytest.raises(RunError, match=r"cannot write .*/missing/a\.json: there is no such file or directory"):
         files.write_json(tmp_path / "missing" / "a.json", {})
     with pytest.raises(RunError, match=r"cannot write .*/directory: a directory is in the way"):
         files.write_text(tmp_path / "directory", "x")
-    with pytest.raises(
-        RunError, match=r"cannot write in .*/file: a file that is not a directory is in the way"
-    ):
+    with pytest.raises(RunError, match=r"cannot write in .*/file: a file that is not a directory is in the way"):
         files.probe(tmp_path / "file", 10)
     assert names(tmp_path) == ["directory", "file"]
     assert (tmp_path / "file").read_text() == "mine"
@@ -190,9 +182,7 @@ def test_any_interruption_removes_the_temporary(tmp_path: Path, monkeypatch: pyt
 
 
 def test_only_abandoned_temporaries_are_removed_by_the_next_writer(tmp_path: Path) -> None:
-    old, young, other = (
-        tmp_path / name for name in (".a.txt.1-00.tmp", ".a.txt.2-00.tmp", ".b.txt.3-00.tmp")
-    )
+    old, young, other = (tmp_path / name for name in (".a.txt.1-00.tmp", ".a.txt.2-00.tmp", ".b.txt.3-00.tmp"))
     for path in (old, young, other):
         path.write_text("x")
     for path in (old, other):

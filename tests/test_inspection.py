@@ -58,9 +58,7 @@ def test_facts_are_strict_json_of_the_promised_shapes(name: str) -> None:
     mask = found.get("mask", [])
     for head in mask if mask and isinstance(mask[0][0], list) else [mask]:
         assert all(not entry for i, row in enumerate(head) for entry in row[i + 1 :])
-    assert all(
-        isinstance(cell, str) for table in readable(found) for row in table.rows for cell in row.values()
-    )
+    assert all(isinstance(cell, str) for table in readable(found) for row in table.rows for cell in row.values())
 
 
 @pytest.mark.parametrize("name", registry.names())

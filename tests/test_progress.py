@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pe_cli import progress
-from pe_cli.console import Console, Stream, terminal
+from pe_cli.console import Console, terminal
 from pe_cli.progress import Bars, Row, clock, drawn, shortened
+from pe_cli.streams import Stream
 
 
 class Clock:

@@ -26,9 +26,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def make(
-    root: Path, *, force: bool = False, resume: bool = False, name: str = "rope", seed: int = 1
-) -> runs.Run:
+def make(root: Path, *, force: bool = False, resume: bool = False, name: str = "rope", seed: int = 1) -> runs.Run:
     return runs.create(root, name, "0123456789", seed, force=force, resume=resume)
 
 
@@ -95,9 +93,7 @@ def test_names_as_they_are(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("status", ["finished", "diverged"])
 @pytest.mark.parametrize("resume", [False, True])
-def test_what_has_ended_is_handed_back_untouched_and_unlocked(
-    tmp_path: Path, status: str, resume: bool
-) -> None:
+def test_what_has_ended_is_handed_back_untouched_and_unlocked(tmp_path: Path, status: str, resume: bool) -> None:
     path = finish(tmp_path, status=status)
     before = contents(path)
     run = make(tmp_path, resume=resume)
@@ -295,9 +291,7 @@ def test_foreign_and_missing_checkpoints(tmp_path: Path) -> None:
     path = finish(tmp_path)
     run = runs.open_run(path)
     save_file({"w": torch.ones(2)}, path / "state.safetensors")
-    with pytest.raises(
-        RunError, match=r"state\.safetensors was not written by pe: train it again with --force"
-    ):
+    with pytest.raises(RunError, match=r"state\.safetensors was not written by pe: train it again with --force"):
         run.load_state()
     torch.save({"w": torch.ones(2)}, path / "state.safetensors")
     with pytest.raises(RunError, match=r"state\.safetensors is damaged or no checkpoint of pe"):
@@ -414,9 +408,7 @@ def test_not_a_run(tmp_path: Path) -> None:
         finish(tmp_path, name=name)
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("x")
-    with pytest.raises(
-        RunError, match=r"/rop-0123456789-s1 is not there; did you mean 'rope-0123456789-s1'\?"
-    ):
+    with pytest.raises(RunError, match=r"/rop-0123456789-s1 is not there; did you mean 'rope-0123456789-s1'\?"):
         runs.open_run("rop-0123456789-s1", tmp_path)
     with pytest.raises(RunError, match=r"/alibi is not there; did you mean 'alibi-0123456789-s1'\?"):
         runs.open_run("alibi", tmp_path)

@@ -58,9 +58,7 @@ def test_nothing_at_all_is_an_empty_block(text: str) -> None:
     assert parse(text, "f.yaml").values == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"), [("- 1\n- 2\n", "a list"), ("rope\n", "a single value"), ("7", "a single")]
-)
+@pytest.mark.parametrize(("text", "kind"), [("- 1\n- 2\n", "a list"), ("rope\n", "a single value"), ("7", "a single")])
 def test_a_document_that_is_no_block_is_refused(text: str, kind: str) -> None:
     assert kind in refusal(text)
 
@@ -127,9 +125,7 @@ def test_tags_are_refused_and_nothing_is_built(text: str) -> None:
     assert "tag" in refusal(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["a: &a [*a]\n", "a: &a {b: *a}\n", "a: &a {b: [{c: *a}]}\n", "a: &a {<<: *a}\n"]
-)
+@pytest.mark.parametrize("text", ["a: &a [*a]\n", "a: &a {b: *a}\n", "a: &a {b: [{c: *a}]}\n", "a: &a {<<: *a}\n"])
 def test_an_alias_to_the_block_around_it_is_refused(text: str) -> None:
     assert "alias" in refusal(text)
 
@@ -138,9 +134,7 @@ def test_aliases_are_allowed() -> None:
     assert parse("x: &x [1, 2]\ny: *x\nz: *x\n", "f.yaml").values["z"] == ["1", "2"]
 
 
-@pytest.mark.parametrize(
-    ("first", "more"), [("[x, x]", "[{}]"), ("{k: 1}", "{{<<: [{}]}}")], ids=["lists", "merges"]
-)
+@pytest.mark.parametrize(("first", "more"), [("[x, x]", "[{}]"), ("{k: 1}", "{{<<: [{}]}}")], ids=["lists", "merges"])
 def test_an_alias_bomb_is_refused_quickly(first: str, more: str) -> None:
     lines = [f"a0: &a0 {first}"]
     for depth in range(1, 12):
@@ -155,9 +149,7 @@ def test_deep_nesting_is_refused() -> None:
     assert "nested too deeply" in refusal("a: " + "[" * 60 + "]" * 60)
 
 
-@pytest.mark.parametrize(
-    "text", ["training:\n\tsteps: 5\n", "training:\n  length: 3\n\tsteps: 5\n", "a:\n  b:\t5\n"]
-)
+@pytest.mark.parametrize("text", ["training:\n\tsteps: 5\n", "training:\n  length: 3\n\tsteps: 5\n", "a:\n  b:\t5\n"])
 def test_a_tab_is_called_a_tab(text: str) -> None:
     message = refusal(text)
     assert "tab" in message
@@ -240,12 +232,8 @@ def test_a_value_of_the_command_line_is_read_by_the_same_rules() -> None:
         parse_value("{a: 1, a: 2}", "--encoding")
 
 
-scalars = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-)
-trees = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
-)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+trees = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
 
 
 @settings(max_examples=200, deadline=None)

@@ -44,8 +44,7 @@ class Learned(PositionEncoding):
         if lowest < 0 or highest > rows - 1:
             beyond = highest if highest > rows - 1 else lowest
             raise PositionRangeError(
-                f"the learned table has {rows} rows, for the ids 0 to {rows - 1}; "
-                f"the text asks for id {beyond:.10g}"
+                f"the learned table has {rows} rows, for the ids 0 to {rows - 1}; the text asks for id {beyond:.10g}"
             )
         below = ids.floor()
         row = F.embedding(below.long(), self.table)

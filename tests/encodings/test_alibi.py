@@ -27,9 +27,7 @@ def slopes(n_heads: int, **options: float) -> Tensor:
     ],
 )
 def test_slopes(n_heads: int, expected: list[float]) -> None:
-    torch.testing.assert_close(
-        slopes(n_heads), torch.tensor(expected, dtype=torch.float64), atol=0, rtol=1e-7
-    )
+    torch.testing.assert_close(slopes(n_heads), torch.tensor(expected, dtype=torch.float64), atol=0, rtol=1e-7)
 
 
 @given(n_heads=st.integers(1, 64))

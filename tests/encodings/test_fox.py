@@ -38,9 +38,7 @@ def test_layers_have_their_own_gates() -> None:
 
 def test_ids_are_not_looked_at() -> None:
     layer = random_layer(6)
-    assert torch.equal(
-        logits(built("fox"), layer), logits(built("fox"), layer.at(at([3, 1, 1, 0, 9.5, 400])))
-    )
+    assert torch.equal(logits(built("fox"), layer), logits(built("fox"), layer.at(at([3, 1, 1, 0, 9.5, 400]))))
 
 
 def test_at_the_start_a_weight_fades_by_half_over_103_characters() -> None:
@@ -61,9 +59,7 @@ def test_near_keys_keep_their_gates_in_a_long_text() -> None:
     ours = encoding.dense_bias(block_of(encoding, layer, slice(4090, 4096)))
     assert ours is not None
     assert ours.dtype == torch.float32
-    assert ours[0, 0, 5, 4085:].tolist() == pytest.approx(
-        [n * math.log(0.5) for n in range(10, -1, -1)], abs=1e-6
-    )
+    assert ours[0, 0, 5, 4085:].tolist() == pytest.approx([n * math.log(0.5) for n in range(10, -1, -1)], abs=1e-6)
 
 
 @pytest.mark.parametrize("start", [0, 3, 8])

@@ -44,9 +44,7 @@ def test_beyond_the_table_is_an_error_that_names_both(beyond: float) -> None:
 def test_init_std() -> None:
     rows = built({"name": "learned", "init_std": 0.5}, max_position=500).get_parameter("table")
     assert rows.std().item() == pytest.approx(0.5, rel=0.03)
-    assert built("learned", max_position=500).get_parameter("table").std().item() == pytest.approx(
-        0.02, rel=0.03
-    )
+    assert built("learned", max_position=500).get_parameter("table").std().item() == pytest.approx(0.02, rel=0.03)
 
 
 def test_a_fractional_id_trains_both_rows() -> None:

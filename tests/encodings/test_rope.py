@@ -22,9 +22,7 @@ def rope(layout: str = "halves", dtype: torch.dtype = torch.float64, **options: 
 def test_frequencies_of_a_head_of_eight() -> None:
     numbers = rope().numbers(1)
     assert numbers["inverse_frequencies"].tolist() == pytest.approx([1, 0.1, 0.01, 0.001], rel=1e-14)
-    assert numbers["wavelengths"].tolist() == pytest.approx(
-        [2 * math.pi * power for power in (1, 10, 100, 1000)]
-    )
+    assert numbers["wavelengths"].tolist() == pytest.approx([2 * math.pi * power for power in (1, 10, 100, 1000)])
 
 
 @pytest.mark.parametrize(
@@ -90,9 +88,7 @@ def product_at(dtype: torch.dtype, p: float) -> Tensor:
 
 
 def test_float32_agrees_at_10_and_4000() -> None:
-    torch.testing.assert_close(
-        product_at(torch.float32, 4000), product_at(torch.float32, 10), atol=5e-6, rtol=0
-    )
+    torch.testing.assert_close(product_at(torch.float32, 4000), product_at(torch.float32, 10), atol=5e-6, rtol=0)
 
 
 def test_the_error_of_bfloat16_does_not_grow_with_the_id() -> None:

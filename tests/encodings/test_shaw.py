@@ -64,9 +64,7 @@ def test_without_values_only_keys_have_rows_and_no_hook_is_left() -> None:
     assert list(encoding.state_dict()) == ["key_rows"]
     assert encoding.hooks(0) == {"bias"}
     layer = random_layer(5)
-    torch.testing.assert_close(
-        output(encoding, layer, layer.k), logits(encoding, layer).softmax(-1) @ layer.k
-    )
+    torch.testing.assert_close(output(encoding, layer, layer.k), logits(encoding, layer).softmax(-1) @ layer.k)
 
 
 def test_with_rope_logits_still_see_distances_only() -> None:

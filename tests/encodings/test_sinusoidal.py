@@ -69,9 +69,7 @@ def test_it_is_added_to_the_embeddings() -> None:
 def test_wavelengths_run_from_two_pi() -> None:
     numbers = built("sinusoidal", d_model=8).numbers(1)
     assert numbers["inverse_frequencies"].tolist() == pytest.approx([1, 0.1, 0.01, 0.001])
-    assert numbers["wavelengths"].tolist() == pytest.approx(
-        [2 * math.pi * power for power in (1, 10, 100, 1000)]
-    )
+    assert numbers["wavelengths"].tolist() == pytest.approx([2 * math.pi * power for power in (1, 10, 100, 1000)])
 
 
 @pytest.mark.parametrize("option", [{"base": 0.5}, {"scale": 0}, {"layout": "halves"}, {"bases": 3}])

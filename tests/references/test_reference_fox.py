@@ -56,9 +56,7 @@ def bias_from_input(case: Case) -> None:
     heads, width = case.size("H"), case.size("D")
     x = case.tensor("inputs.x")
     encoding = built("fox", d_model=width, n_heads=heads, n_layers=1)
-    with_parameters(
-        encoding, weight=case.tensor("parameters.W_forget"), gate_bias=case.tensor("parameters.b_forget")
-    )
+    with_parameters(encoding, weight=case.tensor("parameters.W_forget"), gate_bias=case.tensor("parameters.b_forget"))
     nothing = x.new_zeros(heads, len(x), width // heads)
     ours = bias(encoding, layer_of(nothing, nothing, x=x))[0]
     agree(ours, case.tensor("expected.x_bias"), abs=case.tolerance())

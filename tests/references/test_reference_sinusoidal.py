@@ -11,9 +11,7 @@ NOT_COMPARED = {
 }
 
 
-def compare(
-    case: Case, field: str, tolerance: str, layout: str, far: bool = False, scale: float = 1.0
-) -> None:
+def compare(case: Case, field: str, tolerance: str, layout: str, far: bool = False, scale: float = 1.0) -> None:
     width = case.size("D")
     base = case.at("hyperparameters.base")
     block = {"name": "sinusoidal", "base": base, "layout": layout, "scale": scale}
