@@ -16,7 +16,7 @@ from pe_cli.encodings.base import ModelSpec
 from pe_cli.errors import ConfigError, CorpusError, canonical, nearest
 from pe_cli.experiment import ModelConfig, TrainingConfig
 from pe_cli.samplers import SAMPLERS
-from pe_cli.schema import Section
+from pe_cli.schema import Section, shown
 
 TYPES = {
     "integer": "whole number",
@@ -46,7 +46,7 @@ def catalogue(what: str | None = None) -> dict[str, list[dict[str, Any]]]:
         return {kind: rows() for kind, rows in kinds.items()}
     kind = canonical(what)
     if kind not in kinds:
-        raise ConfigError(f"there is no list of '{what}'{nearest(what, kinds)}")
+        raise ConfigError(f"there is no list of {shown(what)}{nearest(what, kinds)}")
     return {kind: kinds[kind]()}
 
 

@@ -14,6 +14,15 @@ from pe_cli import __version__, options
 from pe_cli.errors import Interrupted, PeError
 from pe_cli.streams import quiet_pipe
 
+MOST_CHARS = 100_000
+"""Each costs a pass over all the text before it."""
+
+
+def example(command: str) -> str:
+    """The last line of a help text, left on one line at any width: it is there to be copied."""
+    return f"\b\nExample: {command}"
+
+
 app = typer.Typer(
     add_completion=True,
     no_args_is_help=True,
@@ -21,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
     help="What a position encoding does to a Transformer, and what happens beyond the length it was trained on.",
-    epilog="Example: pe train --encoding rope",
+    epilog=example("pe train --encoding rope"),
 )
 
 
@@ -41,7 +50,7 @@ def top(
     pass
 
 
-@app.command(epilog="Example: pe train --encoding alibi --data my_text.txt --set training.steps=200")
+@app.command(epilog=example("pe train --encoding alibi --seed 7 --set training.steps=200"))
 def train(
     config: options.ConfigArgument = None,
     encoding: options.Encoding = None,
@@ -64,7 +73,7 @@ def train(
     commands.train(config, wanted, out, device, threads, resume, force, dry_run, json, quiet)
 
 
-@app.command(epilog="Example: pe extrapolate --max-len 4096 --strategy none,interpolate")
+@app.command(epilog=example("pe extrapolate --max-len 4096 --strategy none,interpolate"))
 def extrapolate(
     run: options.RunArgument = None,
     max_len: options.MaxLen = None,
@@ -86,13 +95,21 @@ def extrapolate(
     )
 
 
-@app.command(epilog="Example: pe compare configs/*.yaml --quick")
+@app.command(epilog=example("pe compare configs/*.yaml --quick"))
 def compare(
     configs: Annotated[list[str], typer.Argument(metavar="CONFIG…", help="YAML files, or patterns in quotes.")],
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="N or 1,2,3", help="How many seeds, or which.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Runs at the same time.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            parser=options.whole("--jobs", 1, options.MOST_JOBS),
+            help="Runs at the same time.",
+        ),
+    ] = None,
     max_len: options.MaxLen = None,
     lengths: options.Lengths = None,
     strategy: options.Strategy = None,
@@ -110,6 +127,7 @@ def compare(
     out: options.Out = Path("results"),
     device: options.Device = "auto",
     threads: options.Threads = None,
+    resume: options.Resume = False,
     force: options.Force = False,
     dry_run: options.DryRun = False,
     json: options.Json = False,
@@ -135,6 +153,7 @@ def compare(
             device=device,
             threads=threads,
             jobs=jobs,
+            resume=resume,
             force=force,
             dry_run=dry_run,
             json=json,
@@ -143,7 +162,7 @@ def compare(
     )
 
 
-@app.command("list", epilog="Example: pe list encodings")
+@app.command("list", epilog=example("pe list encodings"))
 def list_(
     what: Annotated[
         str | None,
@@ -157,7 +176,7 @@ def list_(
     commands.list_(what, json)
 
 
-@app.command(epilog="Example: pe inspect alibi --length 8 --set model.n_heads=6")
+@app.command(epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))
 def inspect(
     encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="A name of `pe list encodings`.")],
     length: Annotated[str, typer.Option("--length", metavar="N", help="Positions to show.")] = "16",
@@ -175,7 +194,7 @@ def inspect(
     commands.inspect(encoding, length, at_length, strategy, options.settings(set_), json)
 
 
-@app.command(epilog="Example: pe config configs/rope.yaml --set training.steps=500")
+@app.command(epilog=example("pe config configs/rope.yaml --set training.steps=500"))
 def config(
     config: options.ConfigArgument = None,
     encoding: options.Encoding = None,
@@ -190,16 +209,30 @@ def config(
     commands.config(config, options.overrides(set_, encoding, data, seed), json)
 
 
-@app.command(epilog='Example: pe sample --prompt "To be" --chars 300 --temperature 0.8')
+@app.command(epilog=example('pe sample --prompt "To be" --chars 300 --temperature 0.8'))
 def sample(
     run: options.RunArgument = None,
     prompt: Annotated[str | None, typer.Option("--prompt", metavar="TEXT", help="The text to go on with.")] = None,
-    chars: Annotated[int, typer.Option("--chars", metavar="N", min=1, help="Characters to write.")] = 200,
+    chars: Annotated[
+        int,
+        typer.Option(
+            "--chars", metavar="N", parser=options.whole("--chars", 1, MOST_CHARS), help="Characters to write."
+        ),
+    ] = 200,
     temperature: Annotated[
-        float, typer.Option("--temperature", metavar="X", help="Above 1 bolder, below 1 safer.")
+        float,
+        typer.Option(
+            "--temperature",
+            metavar="X",
+            parser=options.real("--temperature"),
+            help="Above 1 bolder, below 1 safer.",
+        ),
     ] = 1.0,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest character.")] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The seed of the draws.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", metavar="N", parser=options.whole("--seed", 0), help="The seed of the draws."),
+    ] = 0,
     out: options.Out = Path("results"),
     device: options.Device = "auto",
     json: options.Json = False,
@@ -222,10 +255,22 @@ def main() -> None:
     with quiet_pipe():
         try:
             app()
-        except PeError as error:
-            if debug:
+        except Exception as error:
+            told = in_words(error)
+            if debug or told is None:
                 raise
             from pe_cli.console import Console
 
-            Console().error(str(error))
-            sys.exit(error.exit_code)
+            Console().error(told)
+            sys.exit(error.exit_code if isinstance(error, PeError) else 1)
+
+
+def in_words(error: Exception) -> str | None:
+    """What the person at the keyboard can do something about; None for a fault of the program."""
+    if isinstance(error, PeError):
+        return str(error)
+    if isinstance(error, OSError):  # what no command expects of a file, or of a standard stream
+        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+    from pe_cli.evaluation import is_out_of_memory
+
+    return "out of memory: smaller sizes, lengths or batches need less" if is_out_of_memory(error) else None

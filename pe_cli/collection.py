@@ -15,6 +15,7 @@ from pe_cli.comparison import (
     RUN_COLUMNS,
     SUMMARY_COLUMNS,
     Outcome,
+    Refused,
     run_rows,
     summarise,
 )
@@ -26,53 +27,79 @@ TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The three tables of a comparison."""
+    """The three tables of a comparison, and notes on them."""
 
     runs: list[dict[str, Any]]
     rows: pd.DataFrame
     summary: pd.DataFrame
+    notes: Sequence[str] = ()
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A CSV of ours: names stay text (`NA` is a name), an empty number is a missing one."""
-    numeric = [name for name in columns if name not in TEXT_COLUMNS]
-    frame = pd.read_csv(path, keep_default_na=False, na_values={name: [""] for name in numeric})
-    return frame[list(columns)].astype({name: str for name in columns if name in TEXT_COLUMNS})
+    """A CSV of ours: names stay text (`NA` and `007` are names), an empty number or reason is a missing one."""
+    text = {name: str for name in columns if name in TEXT_COLUMNS}
+    numbers = {name: [""] for name in columns if name not in text}
+    frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)[list(columns)]
+    if "reason" in columns:
+        frame["reason"] = frame["reason"].mask(frame["reason"] == "", None)
+    return frame
 
 
-def collect(outcomes: Sequence[Outcome], baseline: str) -> Comparison:
+def collect(outcomes: Sequence[Outcome], baseline: str, refused: Sequence[Refused] = ()) -> Comparison:
     """Rows and windows of every run that was evaluated, and their summary over seeds."""
     rows, windows = [], []
+    notes: dict[str, None] = {}
     for outcome in outcomes:
         if outcome.status != "finished" or outcome.directory is None:
             continue
-        name = outcome.planned.experiment.name
+        name, evaluation = outcome.planned.name, outcome.planned.experiment.evaluation
         rows.append(read_rows(outcome.directory / "extrapolation.csv", COLUMNS).assign(name=name))
+        notes.update(
+            dict.fromkeys(reports.fewer_blocks(reports.records(rows[-1]), evaluation.windows, evaluation.scored))
+        )
         windows.append(
             read_rows(outcome.directory / "windows.csv", WINDOW_COLUMNS).assign(
                 name=name,
                 seed=outcome.planned.experiment.seed,
-                data_hash=open_run(outcome.directory).info["data_hash"],
+                data_hash=open_run(outcome.directory).text("data_hash"),
             )
         )
+    runs = run_rows(outcomes, refused)
     if not rows:
-        empty = pd.DataFrame(columns=list(ROW_COLUMNS))
-        return Comparison(run_rows(outcomes), empty, pd.DataFrame(columns=list(SUMMARY_COLUMNS)))
+        return Comparison(runs, pd.DataFrame(columns=list(ROW_COLUMNS)), pd.DataFrame(columns=list(SUMMARY_COLUMNS)))
     all_rows = pd.concat(rows, ignore_index=True)[list(ROW_COLUMNS)]
-    summary = summarise(all_rows, pd.concat(windows, ignore_index=True), baseline)
-    return Comparison(run_rows(outcomes), all_rows, summary)
+    diverged = {outcome.planned.name for outcome in outcomes if outcome.status == "diverged"}
+    summary = summarise(all_rows, pd.concat(windows, ignore_index=True), baseline, diverged)
+    return Comparison(runs, all_rows, summary, list(notes))
+
+
+def lost(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """The run directories that failed at every length that could be tried, each with its first reason."""
+    failures = ("out_of_memory", "diverged")
+    return [
+        (str(run), str(group[group["status"].isin(failures)]["reason"].iloc[0]))
+        for run, group in rows.groupby("run", sort=False)
+        if not (group["status"] == "ok").any() and group["status"].isin(failures).any()
+    ]
 
 
 def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]) -> None:
-    """runs.csv, comparison.csv, summary.csv, comparison.md and comparison.png."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """runs.csv, comparison.csv, summary.csv and comparison.md."""
     files.write_csv(folder / "runs.csv", comparison.runs, RUN_COLUMNS)
     files.write_csv(folder / "comparison.csv", reports.records(comparison.rows), ROW_COLUMNS)
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
     files.write_text(folder / "comparison.md", reports.document(title, tables(comparison, facts)))
-    if (comparison.rows["status"] == "ok").any():
-        asked = comparison.rows[comparison.rows["status"] != "refused"]
-        plots.plot_comparison(asked, folder / "comparison.png", title)
+
+
+def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
+    """comparison.png, where there is a loss to draw. RunError where it cannot be drawn: the tables are there."""
+    picture = folder / "comparison.png"
+    with files.failing("remove", picture):
+        picture.unlink(missing_ok=True)  # an older one would show other numbers
+    if not (comparison.rows["status"] == "ok").any():
+        return []
+    plots.plot_comparison(comparison.rows[comparison.rows["status"] != "refused"], picture, title)
+    return [picture]
 
 
 def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
@@ -80,6 +107,6 @@ def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
     found = []
     for protocol, rows in comparison.rows.groupby("protocol", sort=False):
         summary = comparison.summary[comparison.summary["protocol"] == protocol]
-        found.extend(reports.comparison(str(protocol), rows, summary, facts))
+        found.extend(reports.comparison(str(protocol), rows, summary, [*comparison.notes, *facts]))
     bad = [run for run in comparison.runs if run["status"] != "finished"]
     return [*found, *([reports.unfinished(bad)] if bad else [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Mapping
@@ -13,10 +14,11 @@ import torch
 from pe_cli import corpus as corpora
 from pe_cli import extrapolation, inspection, options, runs, sampling
 from pe_cli.catalogue import catalogue
-from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_evaluation
+from pe_cli.config import Experiment, ModelConfig, resolve, to_yaml, training_identity, with_evaluation
 from pe_cli.console import Console
-from pe_cli.devices import choose_device, choose_precision, choose_threads
-from pe_cli.errors import ConfigError, Interrupted, RunFailed
+from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
+from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
+from pe_cli.evaluation import skipping
 from pe_cli.execution import train_run, training_detail
 from pe_cli.inspection_tables import readable
 from pe_cli.optimizers import parameter_groups
@@ -59,7 +61,7 @@ def train(
     place = choose_device(device)
     resolved = resolve(config, overrides)
     experiment = resolved.experiment
-    choose_precision(experiment.training.precision, place)
+    precision = choose_precision(experiment.training.precision, place)
     corpus = corpora.load(experiment.data)
     corpora.check_length(corpus, experiment.training.length)
     identity = training_identity(experiment, corpus.data_hash)
@@ -67,26 +69,28 @@ def train(
     if dry_run:
         show_plan(console, experiment, to_yaml(resolved), out / "runs" / name, corpus.alphabet, json)
         return
+    if precision == torch.bfloat16 and not has_bfloat16_units(place):
+        console.warn(f"training.precision: {place} has no units for bfloat16; float32 is quicker here")
     torch.set_num_threads(choose_threads(threads))
-    runs.writable(out / "runs")
     run = runs.create(out / "runs", experiment.name, identity, experiment.seed, force=force, resume=resume)
     runs_before = run.status
     if runs_before == "new":
-        console.note(f"training {name} on {place}, {torch.get_num_threads()} threads")
+        kind = str(precision).removeprefix("torch.")
+        console.note(f"training {name} on {place} in {kind}, threads: {torch.get_num_threads()}")
     else:
         console.note(f"{run.path} is {runs_before}" + ended_advice(runs_before))
     with (
         interruptible(console.restore) as received,
         console.display() as display,
     ):
-        run = train_run(run, experiment, corpus, place, Shown(name, display), received)
         runs.point_latest(run)
+        run = train_run(run, experiment, corpus, place, Shown(name, display), received)
     if json:
         console.json({**run.info, "directory": str(run.path)})
     else:
         console.result(f"{run.path}\n{verdict(run)}")
     if run.status != "finished":
-        raise RunFailed(f"{run.path}: {run.status}: {run.info['reason']}")
+        raise RunFailed(f"{run.path}: {run.status}: {run.info.get('reason')}")
 
 
 def ended_advice(status: str) -> str:
@@ -94,11 +98,11 @@ def ended_advice(status: str) -> str:
 
 
 def verdict(run: Run) -> str:
-    loss = run.info["validation_loss"]
-    if loss is None:
-        return f"{run.status} after step {run.info['step']}"
-    bits = loss / torch.log(torch.tensor(2.0)).item()
-    return f"validation loss {loss:.4f} nats per character ({bits:.4f} bits), {run.info['seconds']:.0f} s"
+    if run.info.get("validation_loss") is None:
+        return f"{run.status} after step {run.number('step')}"
+    loss = run.number("validation_loss")
+    bits = loss / math.log(2)
+    return f"validation loss {loss:.4f} nats per character ({bits:.4f} bits), {run.number('seconds'):.0f} s"
 
 
 def show_plan(console: Console, experiment: Experiment, text: str, directory: Path, alphabet: str, json: bool) -> None:
@@ -150,12 +154,15 @@ def extrapolate(
     console = Console(quiet)
     place = choose_device(device)
     torch.set_num_threads(choose_threads(threads))
+    longest = options.longest_length(max_len, lengths)
     found = find_run(run, out / "runs", console)
     trained = open_trained(found, place)
-    length = trained.experiment.training.length
-    asked = options.evaluation_overrides(max_len, options.several(lengths), options.several(strategy), length)
+    asked = options.evaluation_overrides(options.several(lengths), options.several(strategy))
+    asked |= options.lengths_up_to(longest, trained.experiment.training.length)
     settings = with_evaluation(trained.experiment, {**changes, **asked}).evaluation
     evaluation = extrapolation.open_evaluation(trained, settings, data)
+    for note in skipping(evaluation.text, settings):
+        console.warn(note)
     total, fed = evaluation.planned_chars(), 0
     with interruptible(console.restore) as received, console.display() as display:
 
@@ -166,13 +173,23 @@ def extrapolate(
                 raise Interrupted("interrupted; nothing was written, the run itself is untouched", number)
             display.update(found.path.name, fed, total, "evaluating")
 
-        tables = extrapolation.extrapolate(evaluation, advance)
+        tables = evaluation.run(advance)
+        evaluated = any(row["status"] == "ok" for row in tables.extrapolation)
+        if evaluated:  # else the tables of an earlier evaluation are worth more
+            extrapolation.write(evaluation, tables)
+    written = []
+    if evaluated:
+        written.append(found.path / "extrapolation.md")
+        try:
+            written.append(extrapolation.draw(evaluation, tables))
+        except RunError as error:
+            console.warn(str(error))
     if json:
         console.json({"run": found.path.name, "rows": tables.extrapolation})
     else:
-        show(console, extrapolation.report(tables))
-        console.result(f"\n{found.path / 'extrapolation.md'}\n{found.path / 'extrapolation.png'}")
-    if not any(row["status"] == "ok" for row in tables.extrapolation):
+        show(console, extrapolation.report(evaluation, tables))
+        console.result("\n".join(["", *map(str, written)]))
+    if not evaluated:
         why = next(row["reason"] for row in tables.extrapolation)
         raise ConfigError(f"no length could be evaluated: {why}")
 
@@ -202,7 +219,14 @@ def list_(what: str | None, json: bool) -> None:
 
 
 def option_text(options: Mapping[str, Mapping[str, Any]]) -> str:
-    return ", ".join(f"{name}={entry['default']}" for name, entry in options.items())
+    return ", ".join(f"{name}={named(entry['default'])}" for name, entry in options.items())
+
+
+def named(default: Any) -> Any:
+    """A default that is an encoding, or a list of them, by name; `pe list --json` has all of it."""
+    if isinstance(default, list):
+        return "[" + ", ".join(str(named(entry)) for entry in default) + "]"
+    return default["name"] if isinstance(default, Mapping) else default
 
 
 def inspect(
@@ -211,7 +235,7 @@ def inspect(
     console = Console()
     shown = options.whole_number(length, "--length", least=1)
     at = options.whole_number(at_length, "--at-length", least=1) if at_length is not None else None
-    experiment = resolve(None, {"encoding": encoding, **changes}).experiment
+    experiment = resolve(None, {"encoding": encoding, **width_for(changes), **changes}).experiment
     facts = inspection.inspect_encoding(experiment, shown, at_length=at, strategy=strategy)
     if json:
         console.json(facts)
@@ -219,6 +243,15 @@ def inspect(
     for table in readable(facts):
         console.table(table.rows, [Column(name, name) for name in table.columns], table.title)
         console.result("")
+
+
+def width_for(changes: Mapping[str, str]) -> dict[str, str]:
+    """A width for the heads asked for, of the default head size, where none is given."""
+    heads = changes.get("model.n_heads", "")
+    if not heads.isdecimal() or "model.d_model" in changes:
+        return {}
+    sizes = ModelConfig()
+    return {"model.d_model": str(sizes.d_model // sizes.n_heads * int(heads))}
 
 
 def config(config: Path | None, overrides: Mapping[str, str | int | None], json: bool) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pe_cli import collection, comparison, options, reports, runs
+from pe_cli.collection import Comparison
 from pe_cli.commands import command_line, show
-from pe_cli.comparison import Outcome, Planned
-from pe_cli.config import resolve
+from pe_cli.comparison import Outcome, Plan
 from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
-from pe_cli.errors import ConfigError, Interrupted, RunFailed
+from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
 from pe_cli.execution import Message, Settings, execute
+from pe_cli.experiment import directory_name
 from pe_cli.progress import Display
 from pe_cli.signals import interruptible
 from pe_cli.versions import machine
@@ -23,7 +25,9 @@ QUICK = {
     "training.eval_every": "60",
     "evaluation.windows": "8",
 }
-QUICK_MAX_LEN = "1024"
+QUICK_MAX_LEN = 1024
+MOST_LINES = 15
+"""of an error."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Request:
     device: str
     threads: int | None
     jobs: int | None
+    resume: bool
     force: bool
     dry_run: bool
     json: bool
@@ -84,56 +89,96 @@ def line_of(outcome: Outcome) -> str:
 def compare(request: Request) -> None:
     console = Console(request.quiet)
     device = choose_device(request.device)
+    if request.force and request.resume:
+        raise ConfigError("--force begins again and --resume goes on: give one of them")
     configs = comparison.expand(request.configs)
-    planned = checked_plan(request, configs, console)
-    baseline = comparison.baseline_name(planned, request.baseline)
-    name = request.name or comparison.default_name(configs, request.quick)
-    if name == "runs" or "/" in name or name.startswith("."):
-        raise ConfigError(f"--name: '{name}' cannot name a comparison; choose another")
-    for run in planned:
+    name = comparison.default_name(configs, request.quick) if request.name is None else request.name
+    try:
+        directory_name(name)
+        if name == "runs":
+            raise ValueError("is taken by the runs themselves: choose another than 'runs'")
+    except ValueError as error:
+        raise ConfigError(f"--name: {error}") from None
+    plan = checked_plan(request, configs)
+    baseline = comparison.baseline_name(plan.runs, request.baseline)
+    for run in plan.runs:
         choose_precision(run.experiment.training.precision, device)
-    jobs = request.jobs or (min(usable_cores(), len(planned)) if device.type == "cpu" else 1)
+    for note in [*plan.notes, *(f"left out: {config.reason}" for config in plan.refused)]:
+        console.warn(note)
+    jobs = request.jobs or (min(usable_cores(), len(plan.runs)) if device.type == "cpu" else 1)
     threads = choose_threads(request.threads, jobs)
-    if request.dry_run:
-        for run in planned:
-            console.result(str(request.out / "runs" / run.directory))
-        return
     root = request.out / "runs"
+    if request.dry_run:
+        show_plan(console, request, plan, root)
+        return
     runs.writable(root)
+    runs.writable(request.out / name)
     started = time.monotonic()
     with (
         interruptible(console.restore) as received,
-        console.display("runs", len(planned)) as display,
+        console.display("runs", len(plan.runs)) as display,
     ):
         settings = Settings(root, str(device), threads, request.force)
         watching = Watching(display, root)
-        outcomes = execute(planned, settings, jobs, watching, received, request.fail_fast)
+        outcomes = execute(plan.runs, settings, jobs, watching, received, request.fail_fast)
         stopped = received()
     seconds = time.monotonic() - started
     facts = [
         f"made by `{command_line()}` in {seconds / 60:.1f} minutes, {jobs} runs at a time with {threads} "
         f"thread{'s' if threads > 1 else ''} each (finished runs are reused); {machine(device)}",
     ]
-    report(console, request, outcomes, baseline, name, facts)
+    found = collection.collect(outcomes, baseline, plan.refused)
+    report(console, request, found, name, facts)
     if stopped is not None:
         raise Interrupted("interrupted; finished runs are kept, and the same command goes on with the rest", stopped)
-    bad = [outcome for outcome in outcomes if outcome.status != "finished"]
+    bad = [(run.planned.directory, line_of(run)) for run in outcomes if run.status != "finished"]
+    bad += [(str(config.config), config.reason) for config in plan.refused]
+    bad += [(run, f"{run}: no length could be evaluated: {why}") for run, why in collection.lost(found.rows)]
     if bad:
-        raise RunFailed(f"{len(bad)} of {len(outcomes)} runs have no result: " + "; ".join(map(line_of, bad[:5])))
+        raise RunFailed(listed(bad, f"{len(bad)} of {len(found.runs)} runs have no result"))
+    if not (found.rows["status"] == "ok").any():
+        raise ConfigError(f"no length could be evaluated: {found.rows['reason'].iloc[0]}")
 
 
-def report(
-    console: Console,
-    request: Request,
-    outcomes: list[Outcome],
-    baseline: str,
-    name: str,
-    facts: list[str],
-) -> None:
+def listed(problems: Sequence[tuple[str, str]], head: str = "") -> str:
+    """Names and messages below each other: whole if they are short, else first lines, at the end names alone."""
+    first = [head] if head else []
+    lines = [*first, *"\n".join(message for _, message in problems).splitlines()]
+    if len(lines) > MOST_LINES:
+        lines = [*first, *(message.splitlines()[0] for _, message in problems)]
+    if len(lines) > MOST_LINES:
+        room = MOST_LINES - len(first) - 1
+        lines = [*lines[: MOST_LINES - 1], "also: " + ", ".join(name for name, _ in problems[room:])]
+    return "\n".join(lines)
+
+
+def show_plan(console: Console, request: Request, plan: Plan, root: Path) -> None:
+    """The directories of the runs, and nothing done."""
+    if request.json:
+        facts = [
+            {
+                "name": run.name,
+                "config": str(run.config),
+                "seed": run.experiment.seed,
+                "directory": str(root / run.directory),
+            }
+            for run in plan.runs
+        ]
+        console.json({"runs": facts})
+        return
+    for run in plan.runs:
+        console.result(str(root / run.directory))
+
+
+def report(console: Console, request: Request, found: Comparison, name: str, facts: list[str]) -> None:
     """Write the comparison and show it."""
-    folder = request.out / name
-    found = collection.collect(outcomes, baseline)
-    collection.write(found, folder, f"Comparison: {name}", facts)
+    folder, title = request.out / name, f"Comparison: {name}"
+    collection.write(found, folder, title, facts)
+    written = [folder / "comparison.md"]
+    try:
+        written += collection.draw(found, folder, title)
+    except RunError as error:
+        console.warn(str(error))
     if request.json:
         console.json(
             {
@@ -146,24 +191,20 @@ def report(
     for table in collection.tables(found, facts):
         show(console, table)
         console.result("")
-    console.result(f"{folder / 'comparison.md'}\n{folder / 'comparison.png'}")
+    console.result("\n".join(map(str, written)))
 
 
-def checked_plan(request: Request, configs: list[Path], console: Console) -> list[Planned]:
+def checked_plan(request: Request, configs: list[Path]) -> Plan:
     """All runs. ConfigError that names every bad config, unless those are to be left out."""
-    first = resolve(configs[0], {}).experiment if len(configs) else None
-    overrides = dict(request.overrides)
-    if request.quick:
-        overrides = {**QUICK, **overrides}
-    quick_length = QUICK_MAX_LEN if request.quick and not request.lengths else None
-    train_length = first.training.length if first else 128
-    overrides.update(
-        options.evaluation_overrides(request.max_len or quick_length, request.lengths, request.strategies, train_length)
-    )
-    seeds = options.seed_list(request.seeds, first.seed if first else 0)
-    planned, refused = comparison.plan(configs, seeds, overrides)
-    if refused and not (request.keep_going and planned):
-        raise ConfigError("\n".join(str(error) for _, error in refused))
-    for _, error in refused:
-        console.warn(f"left out: {error}")
-    return planned
+    asked = options.evaluation_overrides(request.lengths, request.strategies)
+    overrides = {**(QUICK if request.quick else {}), **request.overrides, **asked}
+    longest = options.longest_length(request.max_len, request.lengths)
+
+    def by_length(train_length: int) -> dict[str, str]:
+        quick = request.quick and longest is None and not request.lengths
+        return options.lengths_up_to(max(QUICK_MAX_LEN, train_length) if quick else longest, train_length)
+
+    plan = comparison.plan(configs, overrides, by_length, lambda first: options.seed_list(request.seeds, first))
+    if plan.refused and not (request.keep_going and plan.runs):
+        raise ConfigError(listed([(str(config.config), config.reason) for config in plan.refused]))
+    return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 import pandas as pd
 
 from pe_cli import corpus as corpora
-from pe_cli.config import Experiment, resolve, training_identity
-from pe_cli.errors import ConfigError, PeError, nearest
-from pe_cli.evaluation import COLUMNS
+from pe_cli.config import EvaluationConfig, Experiment, resolve, training_identity
+from pe_cli.corpus import Corpus
+from pe_cli.errors import ConfigError, CorpusError, PeError, nearest
+from pe_cli.evaluation import COLUMNS, skipping, too_long
+from pe_cli.protocols import Text
 from pe_cli.runs import open_run, run_directory_name
 from pe_cli.statistics import UNKNOWN, Estimate, over_seeds, over_windows
 
@@ -35,10 +37,29 @@ class Planned:
     config: Path
     experiment: Experiment
     identity: str
+    name: str
+    """The experiment's name, with the identity where another training of the comparison has it too."""
 
     @property
     def directory(self) -> str:
         return run_directory_name(self.experiment.name, self.identity, self.experiment.seed)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A config that cannot be run, and why."""
+
+    config: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run, what cannot be, and what is to be said before it begins."""
+
+    runs: list[Planned]
+    refused: list[Refused]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -65,38 +86,67 @@ def expand(patterns: Sequence[str]) -> list[Path]:
 
 
 def plan(
-    configs: Sequence[Path], seeds: Sequence[int] | None, overrides: Mapping[str, str | int | None]
-) -> tuple[list[Planned], list[tuple[Path, PeError]]]:
-    """Every config × seed, and the configs that cannot be run with the reason of each."""
-    planned: list[Planned] = []
-    refused: list[tuple[Path, PeError]] = []
-    hashes: dict[str, str] = {}
+    configs: Sequence[Path],
+    overrides: Mapping[str, str | int | None],
+    by_length: Callable[[int], Mapping[str, str]],
+    seeds: Callable[[int], list[int] | None],
+) -> Plan:
+    """Every config × seed. Texts are read and measured here, before any time is spent.
+
+    `by_length` gives more overrides from a training length, `seeds` the seeds from that of the first config (None:
+    each config has its own). ConfigError for two configs that would share a run directory.
+    """
+    texts: dict[str, Corpus] = {}
+    good: list[tuple[Path, Experiment, str]] = []
+    refused: list[Refused] = []
+    notes: dict[str, None] = {}
     for path in configs:
         try:
             experiment = resolve(path, overrides).experiment
-            if experiment.data not in hashes:
-                hashes[experiment.data] = corpora.load(experiment.data).data_hash
-            corpora.check_length(corpora.load(experiment.data), experiment.training.length)
+            more = by_length(experiment.training.length)
+            experiment = resolve(path, {**overrides, **more}).experiment
+            if experiment.data not in texts:
+                texts[experiment.data] = corpora.load(experiment.data)
+            corpus = texts[experiment.data]
+            corpora.check_length(corpus, experiment.training.length)
+            notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
         except PeError as error:
-            refused.append((path, error))
+            named = str(path) in str(error)
+            refused.append(Refused(path, str(error) if named else f"{path}: {error}"))
             continue
-        for seed in seeds or [experiment.seed]:
-            seeded = experiment.model_copy(update={"seed": seed})
-            planned.append(Planned(path, seeded, training_identity(seeded, hashes[experiment.data])))
-    by_directory: dict[str, Path] = {}
-    for run in planned:
-        other = by_directory.setdefault(run.directory, run.config)
-        if other != run.config:
-            raise ConfigError(
-                f"{run.config} and {other} describe the same training under the same name "
-                f"'{run.experiment.name}': give one of them another name"
-            )
-    return planned, refused
+        good.append((path, experiment, training_identity(experiment, corpus.data_hash)))
+    identities: dict[str, set[str]] = {}
+    for _, experiment, identity in good:
+        identities.setdefault(experiment.name, set()).add(identity)
+    asked = seeds(good[0][1].seed) if good else None
+    runs: dict[str, Planned] = {}
+    for path, experiment, identity in good:
+        alone = len(identities[experiment.name]) == 1
+        name = experiment.name if alone else f"{experiment.name}-{identity}"
+        for seed in asked or [experiment.seed]:
+            run = Planned(path, experiment.model_copy(update={"seed": seed}), identity, name)
+            other = runs.setdefault(run.directory, run).config
+            if other != path:
+                raise ConfigError(
+                    f"{path} and {other} describe the same training under the same name "
+                    f"'{experiment.name}': give one of them another name"
+                )
+    return Plan(list(runs.values()), refused, list(notes))
+
+
+def fitting(corpus: Corpus, evaluation: EvaluationConfig) -> list[str]:
+    """Notes on the lengths that the text cannot hold. CorpusError where it can hold none."""
+    text = Text(len(corpus.ids), corpus.held_start)
+    lost = too_long(text, evaluation)
+    if sum(map(len, lost.values())) == len(evaluation.protocols) * len(evaluation.lengths):
+        why = next(iter(next(iter(lost.values())).values()))
+        raise CorpusError(f"{corpus.name}: no length can be evaluated: {why}")
+    return [f"{corpus.name}: {note}" for note in skipping(text, evaluation)]
 
 
 def baseline_name(planned: Sequence[Planned], name: str | None) -> str:
     """The run that paired differences refer to: the first config, or the one named."""
-    names = list(dict.fromkeys(run.experiment.name for run in planned))
+    names = list(dict.fromkeys(run.name for run in planned))
     if name is None:
         return names[0]
     if name not in names:
@@ -112,11 +162,12 @@ def default_name(configs: Sequence[Path], quick: bool) -> str:
     return f"{name}-quick" if quick else name
 
 
-def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str) -> pd.DataFrame:
+def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str, diverged: Collection[str] = ()) -> pd.DataFrame:
     """Over seeds: mean loss, interval, paired difference to the baseline, and rank within a length and protocol.
 
     `rows` has ROW_COLUMNS, `windows` the losses of single windows with name and seed. Intervals are over seeds
-    (Student's t) where there are several, else over windows (bootstrap).
+    (Student's t) where there are several, else over windows (bootstrap). The names in `diverged` have no rank: the
+    mean of the seeds that did not diverge would flatter them.
     """
     keys = ["name", "encoding", "positions", "strategy", "train_length", "length", "protocol"]
     summary: list[dict[str, Any]] = []
@@ -146,20 +197,23 @@ def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str) -> pd.Da
             }
         )
     frame = pd.DataFrame(summary, columns=[name for name in SUMMARY_COLUMNS if name != "rank"])
-    frame["rank"] = frame.groupby(["length", "protocol"])["loss"].rank(method="min").astype("Int64")
+    ranked = frame.assign(loss=frame["loss"].mask(frame["name"].isin(list(diverged))))
+    frame["rank"] = ranked.groupby(["length", "protocol"])["loss"].rank(method="min").astype("Int64")
     return frame
 
 
 def paired_difference(entry: Mapping[str, Any], windows: pd.DataFrame, baseline: str) -> Estimate:
-    """loss − baseline's loss on the same windows at the same seed; unknown where the baseline has no such row.
+    """loss − baseline's loss on the same windows, over the seeds that both have; unknown where there are none.
 
-    The baseline is taken without a strategy: what a strategy does shows in its own row.
+    The baseline is taken without a strategy: what a strategy does shows in its own row. A window is known by its
+    number, which says the same of both only where both have equally many.
     """
     here = windows[(windows["length"] == entry["length"]) & (windows["protocol"] == entry["protocol"])]
     own = here[(here["name"] == entry["name"]) & (here["strategy"] == entry["strategy"])]
     other = here[(here["name"] == baseline) & (here["strategy"] == "none")]
+    own, other = own[own["seed"].isin(other["seed"])], other[other["seed"].isin(own["seed"])]
     pairs = own.merge(other, on=["data_hash", "seed", "window", "scored_chars"], suffixes=("", "_baseline"))
-    if pairs.empty or len(pairs) != len(own):
+    if pairs.empty or not len(pairs) == len(own) == len(other):
         return UNKNOWN
     difference = (pairs["loss"] - pairs["loss_baseline"]) * pairs["scored_chars"]
     if pairs["seed"].nunique() == 1:
@@ -169,21 +223,21 @@ def paired_difference(entry: Mapping[str, Any], windows: pd.DataFrame, baseline:
     return over_seeds((sums / counts).tolist())
 
 
-def run_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """The rows of runs.csv: what is planned and, where training began, what run.json says."""
+def run_rows(outcomes: Sequence[Outcome], refused: Sequence[Refused] = ()) -> list[dict[str, Any]]:
+    """The rows of runs.csv: what is planned and, where training began, what run.json says; then what is left out."""
     rows = []
     for outcome in outcomes:
         info = open_run(outcome.directory).info if outcome.directory is not None else {}
-        facts = {key: info.get(key) for key in RUN_COLUMNS}
-        rows.append(
-            {
-                **facts,
-                "name": outcome.planned.experiment.name,
-                "config": str(outcome.planned.config),
-                "seed": outcome.planned.experiment.seed,
-                "status": outcome.status,
-                "reason": outcome.reason,
-                "directory": str(outcome.directory) if outcome.directory is not None else None,
-            }
-        )
+        known = {
+            "name": outcome.planned.name,
+            "config": str(outcome.planned.config),
+            "seed": outcome.planned.experiment.seed,
+            "status": outcome.status,
+            "reason": outcome.reason,
+            "directory": str(outcome.directory) if outcome.directory is not None else None,
+        }
+        rows.append({key: known[key] if key in known else info.get(key) for key in RUN_COLUMNS})
+    for config in refused:
+        known = {"name": config.config.stem, "config": str(config.config), "status": "failed", "reason": config.reason}
+        rows.append({key: known.get(key) for key in RUN_COLUMNS})
     return rows

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from pydantic import ValidationError
 
 from pe_cli import samplers
@@ -31,6 +30,7 @@ from pe_cli.experiment import (
     doubled_lengths,
     training_identity,
 )
+from pe_cli.model import parameter_counts
 from pe_cli.schema import Problem, Section, SectionError, message, problems, shown
 from pe_cli.stated import Stated, leaves
 from pe_cli.yaml_source import Source, parse, read_file, written
@@ -49,6 +49,9 @@ __all__ = [
     "training_identity",
     "with_evaluation",
 ]
+
+MOST_PARAMETERS = 2**30
+"""A slip of the keyboard (a zero too many) is refused before it takes the memory of the machine."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,10 @@ def resolve(path: Path | None, overrides: Mapping[str, str | int | None]) -> Res
 
 def load_experiment(text: str, where: str) -> Experiment:
     """The experiment in the `config.yaml` of a run directory; its corpus need not exist any more."""
-    return _checked(Stated(parse(text, where), NAMED_BLOCKS))
+    stated = Stated(parse(text, where), NAMED_BLOCKS)
+    experiment = _checked(stated)
+    _build_once(experiment, stated)
+    return experiment
 
 
 def with_evaluation(experiment: Experiment, overrides: Mapping[str, str | int | None]) -> Experiment:
@@ -174,13 +180,18 @@ def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
 
 
 def _build_once(experiment: Experiment, stated: Stated) -> None:
+    """Refuse a model that cannot be built, or that is too large to be meant."""
     sizes, length = experiment.model, experiment.training.length
     spec = ModelSpec(
         sizes.d_model, sizes.n_heads, sizes.n_layers, train_length=length, alphabet="ab", max_position=length
     )
     try:
-        with torch.random.fork_rng(devices=[]):
-            samplers.apply(experiment.positions, registry.build(experiment.encoding, spec), spec)
+        layers, own = parameter_counts(spec, experiment.encoding, experiment.positions)
+        if layers + own > MOST_PARAMETERS:
+            raise ConfigError(
+                f"model: {layers + own:,} parameters ({layers:,} in layers of d_model {sizes.d_model}, {own:,} in the "
+                f"encoding) are more than can be meant; at most {MOST_PARAMETERS:,}"
+            )
     except ConfigError as error:
         place, where = stated.place("encoding", "model"), stated.source.where
         raise ConfigError(place + str(error) if place.startswith(where) else f"{where}: {place}{error}") from None
@@ -208,9 +219,12 @@ def _with_home(problem: Problem, stated: Stated) -> Problem:
     if problem.key == "name" and "name" not in stated.values:
         return problem._replace(text=f"{problem.text}; this is the file's name: state a `name:`")
     leaf = problem.key.rpartition(".")[-1]
-    if problem.known is None or difflib.get_close_matches(canonical(leaf), problem.known, n=1, cutoff=0.8):
+    if problem.known is None:
         return problem
     homes = list(_dotted(Experiment))
+    near = difflib.get_close_matches(canonical(leaf), problem.known, n=1, cutoff=0.8)
+    if near and canonical(leaf) not in [home.rpartition(".")[-1] for home in homes]:
+        return problem
     if not problem.key.startswith("encoding."):
         block = registry.canonical_block(stated.values.get("encoding", NAMED_BLOCKS["encoding"]))
         homes += [f"encoding.{option}" for option in block]

@@ -6,7 +6,9 @@ import os
 
 import torch
 
-from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.errors import ConfigError, canonical
+
+MOST_THREADS = 512
 
 
 def choose_device(name: str) -> torch.device:
@@ -20,8 +22,9 @@ def choose_device(name: str) -> torch.device:
     if kind == "auto" and not index:
         return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if present[kind]))
     if kind not in present:
-        raise ConfigError(f"--device: '{name}' is not known{nearest(name, ['auto', *present])}")
-    if index and not index.isdigit():
+        # all of them: the name nearest to `gpu` is `cpu`
+        raise ConfigError(f"--device: '{name}' is not known; known: auto, {', '.join(present)}")
+    if index and not (index.isascii() and index.isdecimal()):
         raise ConfigError(f"--device: '{name}' is not a device; write '{kind}' or '{kind}:0'")
     if int(index or 0) >= present[kind]:
         usable = ", ".join(kind for kind, count in present.items() if count)
@@ -48,11 +51,16 @@ def has_bfloat16_units(device: torch.device) -> bool:
 
 def choose_threads(threads: int | None, runs_at_once: int = 1) -> int:
     """The threads of one run: as asked, else OMP_NUM_THREADS, else all usable cores for a single run."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # the others are of nested regions
     if threads is not None:
-        return threads
-    if os.environ.get("OMP_NUM_THREADS", "").isdigit():
-        return max(1, int(os.environ["OMP_NUM_THREADS"]))
-    return usable_cores() if runs_at_once == 1 else 1
+        asked, where = threads, "--threads"
+    elif first.isdecimal():
+        asked, where = max(1, int(first)), "OMP_NUM_THREADS"
+    else:
+        return usable_cores() if runs_at_once == 1 else 1
+    if asked > MOST_THREADS:
+        raise ConfigError(f"{where}: {asked} threads would freeze the machine; at most {MOST_THREADS}")
+    return asked
 
 
 def usable_cores() -> int:

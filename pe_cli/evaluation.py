@@ -54,6 +54,33 @@ class Measurement:
         return np.concatenate(self.losses)
 
 
+def targets(text: Text, protocol: str, length: int, settings: EvaluationConfig) -> Targets:
+    """The windows of a protocol at one length. TooShort where the text cannot hold them."""
+    if protocol == "same_targets":
+        return same_targets(text, length, settings.windows, settings.scored)
+    return non_overlapping(text, length)
+
+
+def too_long(text: Text, settings: EvaluationConfig) -> dict[str, dict[int, str]]:
+    """By protocol, the lengths that the text cannot hold, each with the numbers needed and present."""
+    found: dict[str, dict[int, str]] = {}
+    for protocol in settings.protocols:
+        for length in settings.lengths:
+            try:
+                targets(text, protocol, length, settings)
+            except TooShort as short:
+                found.setdefault(protocol, {})[length] = str(short)
+    return found
+
+
+def skipping(text: Text, settings: EvaluationConfig) -> list[str]:
+    """What is said of lengths that will be skipped before any time is spent: one note for each protocol."""
+    return [
+        f"{protocol}: skipping {', '.join(map(str, why))}: {next(iter(why.values()))}"
+        for protocol, why in too_long(text, settings).items()
+    ]
+
+
 class Evaluation:
     """Measures a trained model on the held-out part of a text; each length is measured on its own."""
 
@@ -64,9 +91,7 @@ class Evaluation:
         self.known: dict[tuple[str, int, str], Measurement] = {}
 
     def targets(self, protocol: str, length: int) -> Targets:
-        if protocol == "same_targets":
-            return same_targets(self.text, length, self.settings.windows, self.settings.scored)
-        return non_overlapping(self.text, length)
+        return targets(self.text, protocol, length, self.settings)
 
     def planned_chars(self) -> int:
         """Characters that a whole evaluation feeds at most, for the display of progress."""
@@ -193,5 +218,8 @@ def perplexity(loss: float) -> float | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocator gave up: on a CPU torch says so in a RuntimeError of its own."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    """Whether an allocator gave up: outside CUDA torch says so in a RuntimeError of its own."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        words in said for words in ("can't allocate memory", "not enough memory", "out of memory")
+    )

@@ -19,8 +19,9 @@ from pe_cli import corpus as corpora
 from pe_cli.comparison import Outcome, Planned
 from pe_cli.config import Experiment
 from pe_cli.corpus import Corpus
-from pe_cli.errors import Interrupted, PeError
-from pe_cli.extrapolation import extrapolate, open_evaluation
+from pe_cli.errors import Interrupted, PeError, RunError, RunFailed
+from pe_cli.evaluation import is_out_of_memory
+from pe_cli.extrapolation import draw, extrapolate, open_evaluation
 from pe_cli.runs import Run, create, open_run
 from pe_cli.signals import interruptible
 from pe_cli.trained import open_trained
@@ -70,7 +71,7 @@ def train_run(
 ) -> Run:
     """Train in a directory from `runs.create`, or leave a finished one as it is; its lock is given back.
 
-    A failure is recorded in run.json and raised again.
+    A failure is recorded in run.json and raised again, an expected one as RunFailed.
     """
     with run:
         if run.status in ("finished", "diverged"):
@@ -82,9 +83,19 @@ def train_run(
         except Interrupted:
             raise
         except BaseException as error:
-            run.update(status="failed", reason=f"{type(error).__name__}: {error}")
+            reason = in_words(error)
+            run.update(status="failed", reason=reason or f"{type(error).__name__}: {error}")
+            if reason is not None:
+                raise RunFailed(reason) from error
             raise
     return open_run(run.path)
+
+
+def in_words(error: BaseException) -> str | None:
+    """Why a run failed; None where that is a fault of the program."""
+    if is_out_of_memory(error):
+        return "out of memory: a smaller training.batch_size, training.length or model needs less"
+    return str(error) if isinstance(error, PeError) else None
 
 
 def execute(
@@ -126,8 +137,8 @@ def execute(
                 process.join()
                 del active[receiver]
                 if run.directory not in outcomes:
-                    code = process.exitcode
-                    ended(Outcome(run, "failed", f"its process ended with exit code {code}", None))
+                    status = "interrupted" if stopping else "failed"
+                    ended(Outcome(run, status, ending(process.exitcode), directory_of(run, settings)))
                 continue
             if isinstance(message, Outcome):
                 ended(message)
@@ -142,6 +153,13 @@ def execute(
                 process.terminate()
     left = [Outcome(run, "interrupted", "not begun", None) for run in planned if run.directory not in outcomes]
     return [outcomes[run.directory] for run in planned if run.directory in outcomes] + left
+
+
+def ending(code: int | None) -> str:
+    """How a process ended that could not say so itself."""
+    if code is not None and code < 0:
+        return f"its process was killed by signal {-code} ({signal.strsignal(-code)})"
+    return f"its process ended with exit code {code}"
 
 
 class Sender(Observer):
@@ -201,10 +219,10 @@ def train_and_evaluate(
     experiment = planned.experiment
     resume = path.exists() and not settings.force
     run = create(settings.root, experiment.name, planned.identity, experiment.seed, force=settings.force, resume=resume)
-    corpus = corpora.load(experiment.data, run.info.get("alphabet"))
+    corpus = corpora.load(experiment.data, run.text("alphabet") if run.info else None)
     run = train_run(run, experiment, corpus, device, sender, received)
     if run.status != "finished":
-        return Outcome(planned, run.status, run.info["reason"], run.path)
+        return Outcome(planned, run.status, run.info.get("reason"), run.path)
     evaluation = open_evaluation(open_trained(run, device), experiment.evaluation)
     total, fed = evaluation.planned_chars(), 0
 
@@ -215,5 +233,9 @@ def train_and_evaluate(
             raise Interrupted("stopped while it was being evaluated; its training is finished", number)
         sender.tell(fed, total, "evaluating")
 
-    extrapolate(evaluation, advance)
+    tables = extrapolate(evaluation, advance)
+    try:
+        draw(evaluation, tables)
+    except RunError as error:
+        sender.note(str(error))
     return Outcome(planned, "finished", None, run.path)

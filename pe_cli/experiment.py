@@ -26,8 +26,21 @@ from pe_cli.schema import Section, shown
 PROTOCOLS = ("same_targets", "non_overlapping")
 LONGEST = 2**24
 """Ids are float32, which counts without gaps up to here."""
+MOST_AT_ONCE = 2**24
+"""Characters in a batch. More than this is a slip of the keyboard, and would freeze the machine."""
 NAMED_BLOCKS = {"encoding": "rope", "positions": "sequential"}
 """Blocks that may be shortened to their name, with the default."""
+
+
+def directory_name(name: str) -> str:
+    """The name, where it is one that a directory can have and a person can read; else ValueError."""
+    wrong = {unicodedata.category(character) for character in name} & {"Cc", "Cs", "Zl", "Zp"}
+    if wrong or "/" in name or name.startswith(".") or not name.strip() or len(name.encode()) > 100:
+        raise ValueError(
+            "must be 1 to 100 bytes without a slash, control characters or a leading dot, "
+            f"as it names a directory, not {shown(name)}"
+        )
+    return name
 
 
 def doubled_lengths(first: int, last: int = 4096) -> tuple[int, ...]:
@@ -41,9 +54,9 @@ def doubled_lengths(first: int, last: int = 4096) -> tuple[int, ...]:
 class ModelConfig(Section):
     """The sizes and options of the Transformer."""
 
-    d_model: PositiveInt = 128
+    d_model: Annotated[int, Field(gt=0, le=2**14)] = 128
     n_heads: PositiveInt = 4
-    n_layers: PositiveInt = 4
+    n_layers: Annotated[int, Field(gt=0, le=1024)] = 4
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     qk_norm: bool = False
     log_n: bool = False
@@ -70,7 +83,7 @@ class TrainingConfig(Section):
     batch_size: PositiveInt = 32
     steps: NonNegativeInt = 400
     optimizer: Literal["muon", "adamw"] = "muon"
-    learning_rate: PositiveFloat = 0.003
+    learning_rate: PositiveFloat = 0.01
     """AdamW: everything, or all but the block matrices."""
     muon_learning_rate: PositiveFloat = 0.02
     """Muon: the block matrices."""
@@ -81,6 +94,15 @@ class TrainingConfig(Section):
     save_every: PositiveInt = 250
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: Literal["auto", "true", "false"] = "auto"
+
+    @model_validator(mode="after")
+    def _batch_fits(self) -> TrainingConfig:
+        if self.batch_size * self.length <= MOST_AT_ONCE:
+            return self
+        raise ValueError(
+            f"batch_size {self.batch_size} × length {self.length} is {self.batch_size * self.length} characters at "
+            f"once, and {MOST_AT_ONCE} is the most: at this length batch_size {MOST_AT_ONCE // self.length} would do"
+        )
 
 
 class EvaluationConfig(Section):
@@ -142,13 +164,7 @@ class Experiment(Section):
     @field_validator("name")
     @classmethod
     def _names_a_directory(cls, name: str) -> str:
-        wrong = {unicodedata.category(character) for character in name} & {"Cc", "Cs", "Zl", "Zp"}
-        if wrong or "/" in name or name.startswith(".") or not name.strip() or len(name.encode()) > 100:
-            raise ValueError(
-                "must be 1 to 100 bytes without a slash, control characters or a leading dot, "
-                f"as it names a directory, not {shown(name)}"
-            )
-        return name
+        return directory_name(name)
 
 
 def training_identity(experiment: Experiment, data_hash: str) -> str:

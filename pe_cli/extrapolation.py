@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 
@@ -24,33 +25,51 @@ def open_evaluation(trained: Trained, settings: EvaluationConfig, data: str | No
 
 
 def text_for(trained: Trained, data: str | None) -> Corpus:
-    info = trained.run.info
-    corpus = corpora.load(data or trained.experiment.data, trained.alphabet)
-    if data is None and corpus.data_hash != info["data_hash"]:
+    corpus = corpora.load(trained.experiment.data if data is None else data, trained.alphabet)
+    then = trained.run.text("data_hash")
+    if data is None and corpus.data_hash != then:
         raise RunError(
             f"{corpus.name}: the text is not the one that {trained.run.path.name} was trained on: SHA-256 now "
-            f"{corpus.data_hash}, then {info['data_hash']}; to evaluate on it all the same, name it with --data"
+            f"{corpus.data_hash}, then {then}; to evaluate on it all the same, name it with --data"
         )
     return corpus
 
 
 def extrapolate(evaluation: Evaluation, advance: Callable[[int], None]) -> Tables:
-    """Run the evaluation and write its files into the run directory."""
+    """Run the evaluation and write its tables into the run directory."""
     tables = evaluation.run(advance)
+    write(evaluation, tables)
+    return tables
+
+
+def write(evaluation: Evaluation, tables: Tables) -> None:
+    """The tables into the run directory."""
     path = evaluation.trained.run.path
     files.write_csv(path / "windows.csv", tables.windows, WINDOW_COLUMNS)
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)
-    title = f"{path.name}: loss beyond the training length"
-    files.write_text(path / "extrapolation.md", reports.document(title, [report(tables)]))
-    plots.plot_extrapolation(
-        pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), path / "extrapolation.png", title
-    )
-    return tables
+    files.write_text(path / "extrapolation.md", reports.document(title(evaluation), [report(evaluation, tables)]))
 
 
-def report(tables: Tables) -> reports.Table:
+def draw(evaluation: Evaluation, tables: Tables) -> Path:
+    """extrapolation.png. RunError where it cannot be drawn: the tables are there."""
+    path = evaluation.trained.run.path / "extrapolation.png"
+    with files.failing("remove", path):
+        path.unlink(missing_ok=True)  # an older one would show other numbers
+    plots.plot_extrapolation(pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), path, title(evaluation))
+    return path
+
+
+def title(evaluation: Evaluation) -> str:
+    return f"{evaluation.trained.run.path.name}: loss beyond the training length"
+
+
+def report(evaluation: Evaluation, tables: Tables) -> reports.Table:
     """The table of a run for a terminal or a file."""
-    rows = tables.extrapolation
-    protocols = [reports.PROTOCOLS[name] for name in dict.fromkeys(row["protocol"] for row in rows)]
-    return reports.extrapolation("Loss in nats per character", rows, protocols)
+    rows, settings = tables.extrapolation, evaluation.settings
+    facts = [
+        *(reports.PROTOCOLS[name] for name in settings.protocols),
+        f"text: {evaluation.corpus.name}, {evaluation.text.held_out:,} held-out characters",
+        *reports.fewer_blocks(rows, settings.windows, settings.scored),
+    ]
+    return reports.extrapolation("Loss in nats per character", rows, facts)

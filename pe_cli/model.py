@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from pe_cli import samplers
 from pe_cli.attention import attend
@@ -68,8 +71,8 @@ class Layer(nn.Module):
         self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
         self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
         self.down = nn.Linear(hidden, width, bias=False)
-        self.norm_query = nn.RMSNorm(spec.d_head) if qk_norm else nn.Identity()
-        self.norm_key = nn.RMSNorm(spec.d_head) if qk_norm else nn.Identity()
+        self.norm_query = HeadNorm(spec.d_head) if qk_norm else nn.Identity()
+        self.norm_key = HeadNorm(spec.d_head) if qk_norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, positions: Positions, encoding: PositionEncoding, queries: slice) -> Tensor:
@@ -87,6 +90,13 @@ class Layer(nn.Module):
 
     def split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
+class HeadNorm(nn.RMSNorm):
+    """Computes in the precision of its gains: autocast hands it bfloat16, which the fused kernel does not mix."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.to(self.weight.dtype))
 
 
 def hidden_size(d_model: int) -> int:
@@ -116,3 +126,21 @@ def new_model(
         encoding = samplers.apply(positions, build(block, spec), spec)
         torch.manual_seed(seeded(seed, "initialisation").initial_seed())
         return Transformer(spec, encoding, dropout=dropout, qk_norm=qk_norm, log_n=log_n)
+
+
+class Unfilled(TorchFunctionMode):
+    """Fills no tensor with normal numbers: where there is no memory, that would load a compiler first."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return args[0] if func is Tensor.normal_ else func(*args, **(kwargs or {}))
+
+
+def parameter_counts(spec: ModelSpec, block: object, positions: object = "sequential") -> tuple[int, int]:
+    """The parameters of all layers and those of the encoding, counted where no size takes memory."""
+    with torch.device("meta"), Unfilled():
+        layer = Layer(spec, 0, dropout=0.0, qk_norm=False, log_n=False)
+        encoding = samplers.apply(positions, build(block, spec), spec)
+    layers, own = (sum(parameter.numel() for parameter in part.parameters()) for part in (layer, encoding))
+    return spec.n_layers * layers, own

@@ -17,7 +17,7 @@ class Optimizers:
     def __init__(self, model: Transformer, config: TrainingConfig) -> None:
         self.names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
         groups = parameter_groups(model, config.optimizer)
-        fused = next(model.parameters()).device.type != "mps"
+        self.fused = next(model.parameters()).device.type != "mps"
         self.optimizers: list[Optimizer] = [
             AdamW(
                 [
@@ -25,7 +25,7 @@ class Optimizers:
                     {"params": groups["adamw, no weight decay"], "weight_decay": 0.0},
                 ],
                 lr=config.learning_rate,
-                fused=fused,
+                fused=self.fused,
             )
         ]
         if groups["muon"]:
@@ -55,7 +55,9 @@ class Optimizers:
                     prefix = f"{self.names[parameter]}."
                     entries = {key.removeprefix(prefix): t for key, t in state.items() if key.startswith(prefix)}
                     optimizer.state[parameter] = {
-                        key: value if key == "step" else value.to(parameter.device) for key, value in entries.items()
+                        # the fused kernels count steps where the parameter is, the others on the CPU
+                        key: value.to(parameter.device) if self.fused or key != "step" else value
+                        for key, value in entries.items()
                     }
 
 

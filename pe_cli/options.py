@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +10,70 @@ import typer
 
 from pe_cli.errors import ConfigError
 
+LARGEST = 2**63 - 1
+MOST_JOBS = 1024
+MOST_SEEDS = 1000
+
+
+def whole_number(text: str, option: str, least: int, most: int = LARGEST) -> int:
+    """A whole number, written as in a config. ConfigError with the option and the value."""
+    from pe_cli.schema import read, shown  # here: `--help` needs no schema
+
+    try:
+        number = int(read(int, text))
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        bounds = f"from {least}" + (f" to {most}" if most < LARGEST else "")
+        raise ConfigError(f"{option}: must be a whole number {bounds}, not {shown(text)}")
+    return number
+
+
+def whole(option: str, least: int, most: int = LARGEST) -> Callable[[str], int]:
+    """What reads the text of an option."""
+    return lambda text: whole_number(str(text), option, least, most)
+
+
+def real(option: str) -> Callable[[str], float]:
+    """What reads the text of an option."""
+
+    def number(text: str) -> float:
+        from pe_cli.schema import read
+
+        try:
+            return float(read(float, str(text)))
+        except ValueError as error:
+            raise ConfigError(f"{option}: {error}") from None
+
+    return number
+
+
+def path(option: str) -> Callable[[str], Path]:
+    """What reads the text of an option or argument: the empty text would be the working directory."""
+
+    def named(text: str) -> Path:
+        if not str(text).strip():
+            raise ConfigError(f"{option}: is empty; name a file or a directory")
+        return Path(text)
+
+    return named
+
+
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, e.g. training.steps=500.")
 ]
 Encoding = Annotated[str | None, typer.Option("--encoding", metavar="NAME", help="The position encoding.")]
 Data = Annotated[str | None, typer.Option("--data", metavar="NAME_OR_PATH", help="A built-in corpus or a text file.")]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="The seed of weights, data and dropout.")]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="In place of `results`: runs go to DIR/runs.")]
+Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="The seed of weights, data and dropout.")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", parser=path("--out"), help="In place of `results`: runs go to DIR/runs."),
+]
 Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda|mps", help="Where to compute.")]
-Threads = Annotated[int | None, typer.Option("--threads", metavar="N", min=1, help="Threads of one run.")]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", metavar="N", parser=whole("--threads", 1), help="Threads of one run."),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
 Force = Annotated[bool, typer.Option("--force", help="Train again what is there already.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
@@ -34,10 +89,12 @@ Strategy = Annotated[
     typer.Option("--strategy", metavar="NAME,…", help="What is done beyond the training length."),
 ]
 RunArgument = Annotated[
-    Path | None, typer.Argument(metavar="[RUN]", help="A run directory or its name; default: the newest.")
+    Path | None,
+    typer.Argument(metavar="[RUN]", parser=path("RUN"), help="A run directory or its name; default: the newest."),
 ]
 ConfigArgument = Annotated[
-    Path | None, typer.Argument(metavar="[CONFIG]", help="A YAML file; default: the default experiment.")
+    Path | None,
+    typer.Argument(metavar="[CONFIG]", parser=path("CONFIG"), help="A YAML file; default: the default experiment."),
 ]
 
 
@@ -53,7 +110,7 @@ def settings(pairs: Iterable[str] | None) -> dict[str, str]:
 
 
 def overrides(
-    pairs: Iterable[str] | None, encoding: str | None, data: str | None, seed: int | None
+    pairs: Iterable[str] | None, encoding: str | None, data: str | None, seed: str | None
 ) -> dict[str, str | int | None]:
     """What the command line says of an experiment, by dotted key."""
     return {"encoding": encoding, "data": data, "seed": seed, **settings(pairs)}
@@ -64,36 +121,37 @@ def several(values: Iterable[str] | None) -> list[str] | None:
     return [part for value in values for part in value.split(",")] if values else None
 
 
-def whole_number(text: str, option: str, least: int) -> int:
-    try:
-        number = int(text.replace("_", "") if text.replace("_", "").isascii() else text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise ConfigError(f"{option} {text}: must be a whole number from {least}")
-    return number
-
-
-def evaluation_overrides(
-    max_len: str | None, lengths: list[str] | None, strategy: list[str] | None, train_length: int
-) -> dict[str, str]:
-    """--max-len, --lengths and --strategy as keys of the configuration."""
+def evaluation_overrides(lengths: list[str] | None, strategy: list[str] | None) -> dict[str, str]:
+    """--lengths and --strategy as keys of the configuration."""
     found: dict[str, str] = {}
-    if max_len is not None and lengths:
-        raise ConfigError("--max-len and --lengths both say how long: give one of them")
     if lengths:
         found["evaluation.lengths"] = ",".join(lengths)
-    if max_len is not None:
-        longest = whole_number(max_len, "--max-len", least=2)
-        if longest < train_length:
-            raise ConfigError(f"--max-len {max_len}: is below the training length {train_length}; use --lengths")
-        doubled = [train_length]
-        while doubled[-1] * 2 <= longest:
-            doubled.append(doubled[-1] * 2)
-        found["evaluation.lengths"] = ",".join(map(str, sorted({*doubled, longest})))
     if strategy:
         found["evaluation.strategies"] = ",".join(strategy)
     return found
+
+
+def longest_length(max_len: str | None, lengths: list[str] | None) -> int | None:
+    """--max-len as a number, None where it is not given."""
+    if max_len is None:
+        return None
+    if lengths:
+        raise ConfigError("--max-len and --lengths both say how long: give one of them")
+    from pe_cli.experiment import LONGEST
+
+    return whole_number(max_len, "--max-len", least=2, most=LONGEST)
+
+
+def lengths_up_to(longest: int | None, train_length: int) -> dict[str, str]:
+    """The training length doubled up to `longest`, and that itself, as a key of the configuration."""
+    if longest is None:
+        return {}
+    if longest < train_length:
+        raise ConfigError(f"--max-len {longest}: is below the training length {train_length}; use --lengths")
+    doubled = [train_length]
+    while doubled[-1] * 2 <= longest:
+        doubled.append(doubled[-1] * 2)
+    return {"evaluation.lengths": ",".join(map(str, sorted({*doubled, longest})))}
 
 
 def seed_list(text: str | None, first: int) -> list[int] | None:
@@ -101,6 +159,6 @@ def seed_list(text: str | None, first: int) -> list[int] | None:
     if text is None:
         return None
     if "," not in text:
-        return [first + number for number in range(whole_number(text, "--seeds", least=1))]
+        return [first + number for number in range(whole_number(text, "--seeds", least=1, most=MOST_SEEDS))]
     seeds = [whole_number(part, "--seeds", least=0) for part in text.rstrip(",").split(",")]
     return sorted(set(seeds))

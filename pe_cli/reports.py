@@ -68,6 +68,17 @@ def interval(row: Mapping[str, Any], key: str, spec: str) -> str | None:
     return f"{low:{spec}} … {high:{spec}}"
 
 
+def fewer_blocks(rows: Sequence[Mapping[str, Any]], windows: int, scored: int) -> list[str]:
+    """A note where the text could not hold all `windows` blocks of `scored` characters of same_targets."""
+    counts = {int(row["scored_chars"]) for row in rows if row["protocol"] == "same_targets" and row["status"] == "ok"}
+    return [
+        f"same_targets: the second half of the held-out text holds {count // scored} blocks of {scored} scored "
+        f"characters, fewer than the {windows} asked for (evaluation.windows)"
+        for count in sorted(counts)
+        if count < windows * scored
+    ]
+
+
 def reasons(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """One note for each run and strategy without a loss somewhere: the lengths, and the first reason."""
     found: dict[tuple[str, str], list[int]] = {}
@@ -100,8 +111,10 @@ def comparison(protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: 
         *(Column(f"loss_{length}", str(length), ".3f") for length in lengths),
     ]
     title = f"Loss in nats per character by length ({protocol})"
-    first = Table(title, columns, by_length, [*protocol_notes(protocol, rows), *facts])
-    return [first, longest(lengths[-1], rows, summary, {row["run"] for row in by_length})]
+    first = Table(title, columns, by_length, [PROTOCOLS[protocol], scope(rows), *facts])
+    with_loss = summary[summary["loss"].notna()]["length"]
+    last = with_loss.max() if len(with_loss) else lengths[-1]
+    return [first, longest(protocol, last, rows, summary, {row["run"] for row in by_length})]
 
 
 LONGEST = (
@@ -115,8 +128,8 @@ LONGEST = (
 )
 
 
-def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[str]) -> Table:
-    """The longest length: loss, gain over the training length, and the paired difference to the baseline."""
+def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[str]) -> Table:
+    """The longest length with a loss: loss, gain over the training length, paired difference to the baseline."""
     gains = rows[rows["length"] == length].groupby(["name", "strategy"])["gain"].mean()
     table = []
     for entry in records(summary[summary["length"] == length].sort_values("loss")):
@@ -135,25 +148,28 @@ def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[s
     notes = [
         f"gain: loss at the training length - loss at {length}; difference: loss - loss of "
         f"{summary['baseline'].iloc[0]} without a strategy, on the same characters at the same seed",
+        scope(rows[rows["length"] == length]),
         "intervals: over seeds (Student's t)" if several else "intervals: over windows (bootstrap), one seed",
         *reasons(records(rows[rows["status"] != "refused"])),
     ]
-    return Table(f"At {length} characters", LONGEST, table, notes)
+    if any(entry["loss"] is not None and entry["rank"] is None for entry in table):
+        notes.append("no rank: one of the seeds diverged, and the mean of the others would flatter the run")
+    return Table(f"At {length} characters ({protocol})", LONGEST, table, notes)
 
 
 def label(name: str, strategy: str) -> str:
     return name if strategy == "none" else f"{name} + {strategy}"
 
 
-def protocol_notes(protocol: str, rows: pd.DataFrame) -> list[str]:
+def scope(rows: pd.DataFrame) -> str:
+    """What the losses are of: how many characters, after which training, with which ids."""
     good = rows[rows["status"] == "ok"]
-    scored = sorted(good["scored_chars"].unique())
-    return [
-        PROTOCOLS[protocol],
-        f"scored characters: {', '.join(f'{count:,}' for count in scored)}; "
-        f"training length: {', '.join(str(n) for n in sorted(rows['train_length'].unique()))}; "
-        f"largest position id given to a model: {good['largest_id'].max():.10g}",
-    ]
+    scored = ", ".join(f"{count:,}" for count in sorted(good["scored_chars"].unique()))
+    largest = f"{good['largest_id'].max():.10g}" if len(good) else "-"
+    trained = ", ".join(map(str, sorted(rows["train_length"].unique())))
+    return (
+        f"scored characters: {scored or 0}; training length: {trained}; largest position id given to a model: {largest}"
+    )
 
 
 def unfinished(runs: Sequence[Mapping[str, Any]]) -> Table:

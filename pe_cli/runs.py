@@ -5,16 +5,19 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from torch import Tensor
 
 from pe_cli import checkpoint, files
 from pe_cli.checkpoint import weight_sha256
 from pe_cli.errors import ConfigError, RunError
+from pe_cli.locks import acquire, is_locked
+from pe_cli.schema import shown
 
 __all__ = [
     "ROOT", "RUN_FILES", "Run", "create", "known", "newest", "open_run", "point_latest", "run_directory_name",
@@ -41,7 +44,12 @@ def run_directory_name(name: str, identity: str, seed: int) -> str:
     """`<name>-<identity>-s<seed>`. ConfigError for a name that no directory can have."""
     if not name or "/" in name or "\0" in name:
         raise ConfigError(f"name {name!r} cannot be the name of a directory: use a text without '/'")
-    if len(os.fsencode(name)) > _LONGEST_NAME:
+    try:
+        length = len(os.fsencode(name))
+    except UnicodeEncodeError:
+        codec = sys.getfilesystemencoding()
+        raise ConfigError(f"name {name!r} cannot be the name of a directory here, where names are {codec}") from None
+    if length > _LONGEST_NAME:
         raise ConfigError(f"name {name[:20]!r}… is too long: use at most {_LONGEST_NAME} bytes")
     return f"{name}-{identity}-s{seed}"
 
@@ -64,7 +72,7 @@ class Run:
         if not self.info:
             return "new"
         status: str = self.info["status"]
-        if status == "running" and self._lock is None and not _is_locked(self.path):
+        if status == "running" and self._lock is None and not is_locked(self.path):
             return "interrupted"
         return status
 
@@ -82,6 +90,24 @@ class Run:
                 return path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise RunError(f"{path.absolute()} is damaged ({error}): {_RETRAIN}") from error
+
+    def text(self, key: str) -> str:
+        """A text in run.json. RunError where there is none, as in a file of another program."""
+        value = self.info.get(key)
+        if not isinstance(value, str) or not value:
+            raise self._without(key, "a text")
+        return value
+
+    def number(self, key: str) -> float:
+        """A number in run.json. RunError where there is none."""
+        value = self.info.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._without(key, "a number")
+        return value
+
+    def _without(self, key: str, kind: str) -> RunError:
+        found = f"{shown(self.info[key])} is not {kind}" if key in self.info else "is missing"
+        return RunError(f"{(self.path / 'run.json').absolute()} is damaged or not of pe: {key} {found}: {_RETRAIN}")
 
     def begin(self, config_text: str, **fields: Any) -> None:
         """Remove what an earlier training left; write config.yaml, and run.json: `fields`, status `running`.
@@ -149,7 +175,8 @@ def create(root: Path, name: str, identity: str, seed: int, *, force: bool, resu
         raise RunError("--force begins again and --resume goes on: give one of them")
     if resume and not path.exists():
         raise RunError(f"there is nothing to resume at {path.absolute()}{_suggest(path.name, root)}")
-    lock = _acquire(path)
+    writable(root)
+    lock = acquire(path, _LOCK_SECONDS)
     try:
         info = _claim(path, force=force)
         if info and not force:
@@ -235,34 +262,6 @@ def _suggest(name: str, root: Path) -> str:
     return f"; there are no runs in {root.absolute()}"
 
 
-def _lock_path(path: Path) -> Path:
-    """Outside the run directory, which is for results; the file stays, the lock ends with its process."""
-    return path.absolute().parent / ".locks" / f"{path.name}.lock"
-
-
-def _acquire(path: Path) -> FileLock:
-    lock_path = _lock_path(path)
-    with files.failing("lock", lock_path):
-        lock_path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(lock_path, thread_local=False)
-        try:
-            lock.acquire(timeout=_LOCK_SECONDS)
-        except Timeout as error:
-            raise RunError(f"another process is training this run: {path.absolute()}") from error
-    return lock
-
-
-def _is_locked(path: Path) -> bool:
-    lock_path = _lock_path(path)
-    if not lock_path.exists():
-        return False
-    try:
-        with FileLock(lock_path, timeout=0):
-            return False
-    except OSError:  # held (Timeout is one), or not ours to open: then run.json is believed
-        return True
-
-
 def _claim(path: Path, *, force: bool) -> dict[str, Any]:
     """Make the directory, or make sure that it is ours; the content of run.json, {} for a new run."""
     with files.failing("make", path):
@@ -287,7 +286,7 @@ def _read_info(path: Path) -> dict[str, Any]:
     try:
         with files.failing("read", file):
             info = json.loads(file.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{file.absolute()} is damaged ({error}): {_RETRAIN}") from error
     if not isinstance(info, dict) or info.get("status") not in STATUSES:
         raise RunError(f"{file.absolute()} was not written by pe: no status {', '.join(STATUSES)} in it")

@@ -11,6 +11,7 @@ from pe_cli.yaml_source import Source, parse_value
 
 _OWN_OPTION = {"encoding", "data", "seed"}
 """Keys that the command line has an option of their own for."""
+_LONGEST_TYPED = 1000  # an encoding with all its parts is worth showing whole
 
 
 class Stated:
@@ -29,7 +30,7 @@ class Stated:
 
     def override(self, key: str, text: str) -> None:
         """Put a value from the command line in place of what the file says; text is kept as typed."""
-        typed = text if text.isprintable() else repr(text)
+        typed = text if text.isprintable() and text.strip() and len(text) <= _LONGEST_TYPED else shown(text)
         label = f"--{key} {typed}" if key in _OWN_OPTION else f"--set {key}={typed}"
         *path, last = key.split(".")
         if not all([*path, last]):

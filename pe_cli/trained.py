@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import shorten
+from typing import Any
 
 import torch
 
@@ -11,6 +13,7 @@ from pe_cli.encodings.base import ModelSpec
 from pe_cli.errors import RunError
 from pe_cli.model import Transformer, new_model
 from pe_cli.runs import Run
+from pe_cli.schema import shown
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,40 @@ def fresh_model(experiment: Experiment, alphabet: str) -> Transformer:
     )
 
 
+def computes(experiment: Experiment) -> dict[str, Any]:
+    """What decides, with the weights, which numbers a model computes. run.json keeps it for `open_trained`."""
+    sizes = {"d_model", "n_heads", "n_layers", "qk_norm", "log_n"}
+    parts: dict[str, Any] = {"encoding": True, "positions": True, "model": sizes, "training": {"length"}}
+    return experiment.model_dump(mode="json", include=parts)
+
+
+def changed(then: Any, now: Any, key: str = "") -> str | None:
+    """The first dotted key of `then` with another value in `now`; what only `now` has is no change."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        pairs = [(name, value, now.get(name)) for name, value in then.items()]
+    elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        pairs = [(str(place), *both) for place, both in enumerate(zip(then, now, strict=True))]
+    else:
+        return None if then == now else f"{key} is {shown(now)}, and the run was trained with {shown(then)}"
+    found = (changed(one, other, f"{key}.{name}" if key else name) for name, one, other in pairs)
+    return next((text for text in found if text is not None), None)
+
+
 def open_trained(run: Run, device: torch.device) -> Trained:
     """The model of a run. RunError for one that has no weights yet, or weights that do not fit its config."""
     if run.status != "finished":
         advice = {"diverged": "its weights are not usable", "failed": "train it again with --force"}
         raise RunError(f"{run.path}: this run is {run.status}: {advice.get(run.status, 'go on with --resume')}")
     experiment = load_experiment(run.config_text, str(run.path / "config.yaml"))
-    model = fresh_model(experiment, run.info["alphabet"])
+    if (difference := changed(run.info.get("computes", {}), computes(experiment))) is not None:
+        raise RunError(f"{run.path / 'config.yaml'}: {difference}: put it back, or train again with --force")
+    alphabet = run.text("alphabet")
+    if alphabet != "".join(sorted(set(alphabet))):  # else characters would get each other's ids, without a sign
+        raise RunError(f"{run.path / 'run.json'} is damaged: alphabet is not in order: train it again with --force")
+    model = fresh_model(experiment, alphabet)
     try:
         model.load_state_dict(run.load_weights())
     except RuntimeError as error:
-        raise RunError(f"{run.path}: the weights do not fit config.yaml: {error}") from None
-    return Trained(run, experiment, run.info["alphabet"], model.to(device).eval())
+        what = shorten(str(error), 200, placeholder="…")
+        raise RunError(f"{run.path}: the weights do not fit config.yaml: {what}") from None
+    return Trained(run, experiment, alphabet, model.to(device).eval())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from textwrap import shorten
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +28,7 @@ from pe_cli.protocols import Text, sampled
 from pe_cli.runs import Run, weight_sha256
 from pe_cli.scoring import character_losses
 from pe_cli.seeds import seeded
-from pe_cli.trained import fresh_model
+from pe_cli.trained import computes, fresh_model
 from pe_cli.versions import versions
 
 LOG_EVERY = 10
@@ -61,10 +63,11 @@ class Observer(Protocol):
 
 @dataclass
 class Rows:
-    """What training.csv and validation.csv hold; it is part of the checkpoint."""
+    """What training.csv and validation.csv hold, and the losses of the next row; part of the checkpoint."""
 
     training: list[dict[str, Any]] = field(default_factory=list)
     validation: list[dict[str, Any]] = field(default_factory=list)
+    recent: list[float] = field(default_factory=list)
 
 
 class Trainer:
@@ -99,6 +102,7 @@ class Trainer:
             step=0,
             train_loss=None,
             validation_loss=None,
+            computes=computes(self.experiment),
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
             alphabet=self.corpus.alphabet,
             data=self.corpus.name,
@@ -117,7 +121,6 @@ class Trainer:
         config = self.config
         model = compiled(self.model, config, self.device, observer)
         uniform = math.log(len(self.corpus.alphabet))
-        recent: list[float] = []
         self.model.train()
         self.clock.start(self.step)
         while self.step < config.steps:
@@ -128,20 +131,21 @@ class Trainer:
                     f"{self.run.path}: the same command with --resume goes on",
                     number,
                 )
-            recent.append(self.one_step(model))
+            loss = self.one_step(model)
             self.step += 1
-            limit = DIVERGED * uniform if self.step > config.warmup_steps else math.inf
-            if not recent[-1] <= limit:  # nan is not
-                self.end("diverged", f"the loss was {recent[-1]:.4g} at step {self.step}")
+            limit = DIVERGED * uniform if self.step > config.warmup_steps else sys.float_info.max
+            if not loss <= limit:  # nan is not
+                self.end("diverged", f"the loss was {loss:.4g} at step {self.step}")
                 return
+            self.rows.recent.append(loss)
             if self.step % LOG_EVERY == 0 or self.step == config.steps:
-                observer.progress(self.log(recent))
-                recent = []
+                observer.progress(self.log())
             if self.step < config.steps and self.step % config.eval_every == 0:
                 self.validate()
             if self.step < config.steps and self.step % config.save_every == 0:
                 self.save()
-        self.validate()
+        if not self.rows.validation or self.rows.validation[-1]["step"] != self.step:  # else killed since
+            self.validate()
         self.run.save_weights(self.model.state_dict())
         self.end("finished", None)
 
@@ -155,9 +159,10 @@ class Trainer:
         self.optimizers.step(schedule(self.step, self.config.steps, self.config.warmup_steps))
         return loss.item()
 
-    def log(self, recent: list[float]) -> Progress:
+    def log(self) -> Progress:
         """A row of training.csv: the mean loss since the last one."""
-        loss = sum(recent) / len(recent)
+        loss = sum(self.rows.recent) / len(self.rows.recent)
+        self.rows.recent.clear()
         speed, left = self.clock.speed(self.step, self.config.steps)
         speed *= self.config.batch_size * self.config.length
         rate = self.config.learning_rate * schedule(self.step - 1, self.config.steps, self.config.warmup_steps)
@@ -202,6 +207,7 @@ class Trainer:
         if self.device.type == "cuda":
             tensors["generator.dropout.cuda"] = torch.cuda.get_rng_state(self.device)
         meta = {
+            "run": self.run.path.name,
             "step": self.step,
             "seconds": self.clock.total(),
             "data_digest": batches["digest"],
@@ -218,6 +224,8 @@ class Trainer:
         """Everything as it was at the last checkpoint. RunError for one that does not belong to this run."""
         tensors, meta = self.run.load_state()
         try:
+            if meta["run"] != self.run.path.name:
+                raise KeyError(f"it is of {meta['run']}")
             self.model.load_state_dict(under("model.", tensors))
             self.optimizers.restore(under("optimizer.", tensors))
             self.batches.restore({"generator": tensors["generator.data"], "digest": meta["data_digest"]})
@@ -230,8 +238,8 @@ class Trainer:
             self.clock = Clock(meta["seconds"])
         except (KeyError, TypeError, RuntimeError) as error:
             raise RunError(
-                f"{self.run.path / 'state.safetensors'} does not belong to this run ({error}): "
-                "train it again with --force"
+                f"{self.run.path / 'state.safetensors'} does not belong to this run "
+                f"({shorten(str(error), 200, placeholder='…')}): train it again with --force"
             ) from None
         self.write_tables()  # a kill may have come between the checkpoint and its tables
 

@@ -70,7 +70,7 @@ def test_the_default_experiment() -> None:
     }
     training = experiment.training
     assert (training.length, training.batch_size, training.optimizer) == (128, 32, "muon")
-    assert (training.learning_rate, training.muon_learning_rate, training.weight_decay) == (0.003, 0.02, 0.0)
+    assert (training.learning_rate, training.muon_learning_rate, training.weight_decay) == (0.01, 0.02, 0.0)
     assert (training.warmup_steps, training.grad_clip, training.eval_every, training.save_every) == (
         20,
         1.0,

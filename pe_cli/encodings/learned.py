@@ -36,7 +36,7 @@ class Learned(PositionEncoding):
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec)
-        self.table = nn.Parameter(options.init_std * torch.randn(spec.max_position, spec.d_model))
+        self.table = nn.Parameter(torch.empty(spec.max_position, spec.d_model).normal_(std=options.init_std))
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         ids, rows = positions.ids, len(self.table)

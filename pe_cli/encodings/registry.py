@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ValidationError
 import pe_cli.encodings
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.errors import ConfigError, canonical, nearest
-from pe_cli.schema import explain
+from pe_cli.schema import explain, shown
 
 _classes: dict[str, type[PositionEncoding]] = {}
 
@@ -48,7 +48,7 @@ def encoding_class(name: str) -> type[PositionEncoding]:
     if known in NO_ENCODING:
         known = "none"
     if known not in _classes:
-        raise ConfigError(f"encoding: '{name}' is not known{nearest(name, names())}")
+        raise ConfigError(f"encoding: {shown(name)} is not known{nearest(name, names())}")
     return _classes[known]
 
 

@@ -42,8 +42,8 @@ class Shaw(PositionEncoding):
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec)
         shape = (spec.n_layers, options.clip + 1, spec.d_head)
-        self.key_rows = nn.Parameter(0.02 * torch.randn(shape))
-        self.value_rows = nn.Parameter(0.02 * torch.randn(shape)) if options.values else None
+        self.key_rows = nn.Parameter(torch.empty(shape).normal_(std=0.02))
+        self.value_rows = nn.Parameter(torch.empty(shape).normal_(std=0.02)) if options.values else None
 
     def bias(self, block: Block) -> Tensor:
         rows = self.key_rows[block.layer.index]

@@ -57,7 +57,7 @@ class T5(PositionEncoding):
         edges = torch.tensor(bucket_edges(options.buckets, options.max_distance))
         self.register_buffer("edges", edges, persistent=False)
         # the standard deviation that the published T5 draws this table with
-        self.table = nn.Parameter(torch.randn(options.buckets, spec.n_heads) * spec.d_model**-0.5)
+        self.table = nn.Parameter(torch.empty(options.buckets, spec.n_heads).normal_(std=spec.d_model**-0.5))
 
     def by_distance(self, layer: LayerView, distance: Tensor) -> Tensor:
         return F.embedding(self.bucket(distance), self.table).T

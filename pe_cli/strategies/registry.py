@@ -11,6 +11,7 @@ from functools import cache
 import pe_cli.strategies
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.schema import shown
 
 Change = Callable[[PositionEncoding, int, int], PositionEncoding]
 """(encoding, trained length L, evaluation length T > L) to the encoding that is used at T.
@@ -74,7 +75,7 @@ def strategy(name: str) -> Strategy:
     _import_all()
     known = canonical(name)
     if known not in _strategies:
-        raise ConfigError(f"strategy: '{name}' is not known{nearest(name, names())}")
+        raise ConfigError(f"strategy: {shown(name)} is not known{nearest(name, names())}")
     return _strategies[known]
 
 

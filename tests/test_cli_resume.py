@@ -1,0 +1,140 @@
+"""`pe train` after an interruption: what goes on, what is refused, and what a damaged checkpoint says."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import hashes, only_run, pe, pe_process, signals_at, training
+from small_runs import refused
+
+from pe_cli import runs
+
+
+def short(folder: Path, *arguments: object, **changes: Any) -> list[object]:
+    """Arguments of a training of three steps."""
+    return training(folder, *arguments, **{"training__steps": 3, **changes})
+
+
+def interrupted(folder: Path, **changes: Any) -> Path:
+    with signals_at(1, signal.SIGINT):
+        assert pe(*short(folder, **changes)).code == 130
+    return only_run(folder)
+
+
+# --- what was interrupted
+
+
+def test_what_was_interrupted_asks_what_to_do(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    before = hashes(run)
+    refused(pe(*short(tmp_path)), f"{run} was interrupted", "--resume", "--force")
+    refused(pe(*short(tmp_path, "--resume", "--force")), "give one of them")
+    assert hashes(run) == before
+    resumed = pe(*short(tmp_path, "--resume"))
+    assert (resumed.code, resumed.err.splitlines()[0]) == (0, f"{run} is interrupted: going on")
+    assert runs.open_run(run).status == "finished"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"training__steps": 60},
+        {"model__n_heads": 4},
+        {"encoding": "alibi"},
+        {"training__learning_rate": 0.01},
+        {"seed": 3},
+    ],
+    ids=str,
+)
+def test_a_changed_experiment_does_not_go_on_as_another(tmp_path: Path, change: dict[str, Any]) -> None:
+    run = interrupted(tmp_path)
+    before = hashes(tmp_path)
+    refused(pe(*short(tmp_path, "--resume", **change)), "there is nothing to resume at", run.name)
+    assert hashes(tmp_path) == before
+
+
+def test_a_changed_text_does_not_go_on_either(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    text = tmp_path / "text.txt"
+    text.write_text(text.read_text().replace("p", "q"))  # as many letters, other ids
+    refused(pe(*short(tmp_path, "--resume")), "there is nothing to resume at", run.name)
+    assert pe(*short(tmp_path, "--quiet")).code == 0
+    assert len([path for path in (tmp_path / "runs").glob("*/run.json") if not path.parent.is_symlink()]) == 2
+
+
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    refused(pe(*short(tmp_path, "--resume")), "there is nothing to resume at", "there are no runs in")
+
+
+def test_two_processes_do_not_train_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_LOCK_SECONDS", 0.05)
+    run = interrupted(tmp_path)
+    name, identity, _ = run.name.rsplit("-", 2)
+    with runs.create(run.parent, name, identity, 1337, force=False, resume=True):
+        refused(pe(*short(tmp_path, "--resume")), "another process is training this run", str(run))
+    assert pe(*short(tmp_path, "--resume")).code == 0
+
+
+# --- a checkpoint that cannot be used
+
+
+class Trap:
+    """What a pickle that is opened would do."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "pickle", "larger model", "other optimiser"])
+def test_a_damaged_or_foreign_checkpoint_is_a_clear_error(tmp_path: Path, damage: str) -> None:
+    run = interrupted(tmp_path / "a")
+    state = run / "state.safetensors"
+    whole = state.read_bytes()
+    match damage:
+        case "cut":
+            state.write_bytes(whole[: len(whole) // 2])
+        case "flipped":
+            state.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+        case "empty":
+            state.write_bytes(b"")
+        case "pickle":
+            state.write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+        case "larger model":
+            other = interrupted(tmp_path / "b", model__d_model=32, model__n_layers=6)
+            state.write_bytes((other / "state.safetensors").read_bytes())
+        case "other optimiser":
+            other = interrupted(tmp_path / "b", training__optimizer="adamw")
+            state.write_bytes((other / "state.safetensors").read_bytes())
+    before = hashes(run)
+    refused(pe(*short(tmp_path / "a", "--resume", "--quiet")), str(state), "train it again with --force")
+    assert hashes(run) == before
+    assert not (tmp_path / "sprung").exists()
+    assert pe(*short(tmp_path / "a", "--force")).code == 0
+
+
+# --- no space
+
+
+def test_no_space_for_a_checkpoint_is_said_and_costs_nothing(tmp_path: Path) -> None:
+    recipe = {"training__save_every": 10}
+    with signals_at(19, signal.SIGINT):
+        assert pe(*training(tmp_path, **recipe)).code == 130
+    run = only_run(tmp_path)
+    state = (run / "state.safetensors").read_bytes()
+    done = pe_process(tmp_path, *training(tmp_path, "--resume", "--quiet", **recipe), largest_file=16 * 1024)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"error: cannot write {run / 'state.safetensors'}: no space")
+    assert len(done.err.splitlines()) == 1
+    assert (runs.open_run(run).status, runs.open_run(run).info["step"]) == ("failed", 20)
+    assert (run / "state.safetensors").read_bytes() == state
+    assert [path.name for path in run.iterdir() if path.name.endswith(".tmp")] == []
+    assert pe(*training(tmp_path, "--resume", **recipe)).code == 0
+    straight = pe(*training(tmp_path / "straight", "--json", **recipe))
+    assert runs.open_run(run).info["weight_sha256"] == straight.json["weight_sha256"]

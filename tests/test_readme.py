@@ -1,0 +1,59 @@
+"""README says what is so: its commands exist, its tables are those of results/."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from pe_cli.cli import app
+from pe_cli.config import resolve
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("pe ")]
+CONFIGS = sorted((ROOT / "configs").glob("**/*.yaml"))
+
+
+def test_two_commands_set_everything_up() -> None:
+    set_up = [line for block in BLOCKS for line in block.splitlines() if "venv " in line]
+    assert len(set_up) == 2
+    assert "pe compare configs/*.yaml --quick" in set_up[0]
+    assert set_up[1].endswith("pytest")
+    assert all("-c constraints.txt" in line for line in set_up)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_of_the_readme_are_understood(command: str) -> None:
+    name, *arguments = shlex.split(command)[1:]
+    group = typer.main.get_command(app)
+    commands = getattr(group, "commands")  # noqa: B009 (typer brings its own click, which has no types)
+    commands[name].make_context(name, arguments)
+
+
+def test_tables_of_the_readme_are_those_of_the_results() -> None:
+    rows = [line for line in README.splitlines() if line.startswith("|")]
+    published = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "results").glob("*/*.md"))
+    assert rows
+    assert [line for line in rows if line not in published] == []
+
+
+def test_pictures_of_the_readme_are_there() -> None:
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", README)
+    assert pictures
+    assert [name for name in pictures if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_a_config_opens_with_its_command(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith(f"# pe train {path.relative_to(ROOT).as_posix()}")
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_a_config_resolves(path: Path) -> None:
+    assert resolve(path, {}).experiment.name == path.stem

@@ -1,0 +1,128 @@
+"""Intervals: against a bootstrap written out here, against answers known by hand, and against the truth."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pe_cli.statistics import RESAMPLES, Estimate, over_seeds, over_windows
+
+NORMAL = NormalDist()
+
+
+def bias_corrected(sums: np.ndarray, counts: np.ndarray, resamples: int, seed: int) -> tuple[float, float]:
+    """Efron's BCa interval of Σ sums / Σ counts, one resample at a time."""
+    draw = np.random.default_rng(seed)
+    n = len(sums)
+    value = sums.sum() / counts.sum()
+    again = np.empty(resamples)
+    for i in range(resamples):
+        chosen = draw.integers(n, size=n)
+        again[i] = sums[chosen].sum() / counts[chosen].sum()
+    bias = NORMAL.inv_cdf(float(np.mean(again < value)))
+    left_out = np.array([(sums.sum() - sums[i]) / (counts.sum() - counts[i]) for i in range(n)])
+    away = left_out.mean() - left_out
+    acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
+    ends = []
+    for level in (0.025, 0.975):
+        z = bias + NORMAL.inv_cdf(level)
+        ends.append(float(np.quantile(again, NORMAL.cdf(bias + z / (1 - acceleration * z)))))
+    return ends[0], ends[1]
+
+
+@pytest.mark.parametrize("shape", ["equal", "skewed", "ragged"])
+def test_windows_agree_with_a_bootstrap_written_out(shape: str) -> None:
+    draw = np.random.default_rng(3)
+    counts = np.full(32, 64)
+    losses = draw.lognormal(0.5, 0.6, 32) if shape == "skewed" else draw.normal(2.0, 0.3, 32)
+    if shape == "ragged":
+        counts[-1] = 5
+    sums = losses * counts
+    found = over_windows(sums, counts)
+    low, high = bias_corrected(sums, counts, 6000, seed=1)
+    assert found.value == pytest.approx(sums.sum() / counts.sum(), rel=1e-12)
+    assert found.low == pytest.approx(low, abs=0.06 * (high - low))
+    assert found.high == pytest.approx(high, abs=0.06 * (high - low))
+
+
+def test_a_character_counts_as_much_in_a_short_window_as_in_a_long_one() -> None:
+    assert over_windows(np.array([10.0, 2.0]), np.array([10, 1])).value == pytest.approx(12 / 11)
+
+
+def test_two_windows_are_the_ends_of_their_interval() -> None:
+    """Resamples of two are one of them, the other, or both, with probabilities 1/4, 1/4 and 1/2."""
+    assert over_windows(np.array([8.0, 16.0]), np.array([8, 8])) == Estimate(1.5, 1.0, 2.0)
+
+
+def test_equal_windows_have_an_interval_without_width() -> None:
+    assert over_windows(np.array([0.6] * 5), np.array([3] * 5)) == pytest.approx((0.2, 0.2, 0.2))
+
+
+def test_windows_equal_but_for_rounding_have_an_interval_that_is_a_number() -> None:
+    sums = np.array([0.6, 0.6, np.nextafter(0.6, 1), 0.6])
+    found = over_windows(sums, np.array([3] * 4))
+    assert found == pytest.approx((0.2, 0.2, 0.2))
+
+
+def test_one_window_has_no_interval() -> None:
+    found = over_windows(np.array([6.0]), np.array([4]))
+    assert found.value == 1.5
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_the_same_windows_give_the_same_interval() -> None:
+    sums = np.random.default_rng(0).normal(100, 5, 16)
+    counts = np.full(16, 64)
+    first = over_windows(sums, counts)
+    np.random.default_rng(9).normal(size=RESAMPLES)
+    assert over_windows(sums, counts) == first
+
+
+def test_intervals_over_windows_cover_the_truth_about_95_times_in_100() -> None:
+    """32 windows of 64 characters; the bootstrap is known to cover a little less at this size."""
+    draw = np.random.default_rng(5)
+    counts = np.full(32, 64)
+    trials, hits = 300, 0
+    for _ in range(trials):
+        found = over_windows(draw.gamma(9.0, 0.25, 32) * counts, counts)
+        hits += found.low <= 9.0 * 0.25 <= found.high
+    assert 0.91 <= hits / trials <= 0.98
+
+
+def test_intervals_over_seeds_cover_the_truth_95_times_in_100() -> None:
+    draw = np.random.default_rng(6)
+    trials = 2000
+    found = [over_seeds(draw.normal(2.0, 0.1, 3).tolist()) for _ in range(trials)]
+    hits = sum(estimate.low <= 2.0 <= estimate.high for estimate in found)
+    assert 0.935 <= hits / trials <= 0.965
+
+
+def test_seeds_follow_the_table_of_student() -> None:
+    """Three seeds 1, 2, 3: mean 2, standard error 1/√3, t(2) at 97.5 % is 4.302653."""
+    found = over_seeds([1.0, 2.0, 3.0])
+    assert found.value == 2.0
+    assert found.high - 2.0 == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert 2.0 - found.low == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+
+
+def test_seeds_agree_with_a_t_test_of_the_mean() -> None:
+    values = [2.31, 2.28, 2.35, 2.30]
+    found = over_seeds(values)
+    assert stats.ttest_1samp(values, found.low).pvalue == pytest.approx(0.05, abs=1e-9)
+    assert stats.ttest_1samp(values, found.high).pvalue == pytest.approx(0.05, abs=1e-9)
+
+
+def test_one_seed_has_no_interval() -> None:
+    found = over_seeds([2.5])
+    assert found.value == 2.5
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_equal_seeds_have_an_interval_without_width() -> None:
+    assert over_seeds([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)

@@ -1,0 +1,280 @@
+"""The tables of a comparison: means over seeds, paired differences, ranks, and what their files keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from pe_cli import collection, files, reports
+from pe_cli.collection import Comparison, lost, read_rows, tables
+from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS, summarise
+from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
+from pe_cli.statistics import over_windows
+
+SCORED = 8
+SPREAD = np.array([-0.3, 0.1, 0.25, -0.05])
+"""What is added to the mean loss in the four windows; it has the mean 0."""
+
+
+def row(name: str, loss: float | None, seed: int = 1, **changes: Any) -> dict[str, Any]:
+    """A row of comparison.csv; without a loss it is undefined."""
+    ok = loss is not None
+    low, high = (loss - 0.1, loss + 0.2) if loss is not None else (None, None)
+    values = {
+        "name": name, "run": f"{name}-0123456789-s{seed}", "encoding": "rope", "positions": "sequential",
+        "strategy": "none", "seed": seed, "train_length": 16, "length": 64, "protocol": "same_targets", "loss": loss,
+        "loss_low": low, "loss_high": high, "gain": 0.5 if ok else None,
+        "scored_chars": 4 * SCORED if ok else 0, "status": "ok" if ok else "undefined",
+        "reason": None if ok else "no such ids", "seconds": 0.1, "largest_id": 63.0 if ok else None,
+    }  # fmt: skip
+    return {**values, **changes}
+
+
+def frames(rows: list[dict[str, Any]], **spread: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows, and windows whose losses are the row's plus a spread that each name may have for itself."""
+    windows = [
+        {
+            **{key: entry[key] for key in ("name", "seed", "strategy", "length", "protocol")},
+            "window": number,
+            "loss": entry["loss"] + own,
+            "scored_chars": SCORED,
+            "data_hash": "text",
+        }
+        for entry in rows
+        if entry["status"] == "ok"
+        for number, own in enumerate(spread.get(entry["name"], SPREAD))
+    ]
+    return pd.DataFrame(rows, columns=list(ROW_COLUMNS)), pd.DataFrame(windows)
+
+
+def summary_of(rows: list[Any], *diverged: str, baseline: str = "a", **spread: np.ndarray) -> dict[str, Any]:
+    """The summary by name and strategy, missing values as None."""
+    found = summarise(*frames(rows, **spread), baseline, diverged)
+    assert tuple(found.columns) == SUMMARY_COLUMNS
+    return {reports.label(entry["name"], entry["strategy"]): entry for entry in reports.records(found)}
+
+
+def test_columns_are_those_of_the_contract_in_its_order() -> None:
+    assert ("name", *COLUMNS) == ROW_COLUMNS
+    promised = [
+        "encoding", "positions", "strategy", "train_length", "length", "protocol", "seeds", "loss", "loss_low",
+        "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank",
+    ]  # fmt: skip
+    assert list(SUMMARY_COLUMNS) == ["name", *promised]
+    assert RUN_COLUMNS[:6] == ("name", "config", "seed", "status", "reason", "directory")
+
+
+# --- one seed ---
+
+
+def test_one_seed_keeps_its_interval_over_windows() -> None:
+    found = summary_of([row("a", 2.0), row("b", 2.5)])
+    assert (found["a"]["loss"], found["a"]["loss_low"], found["a"]["loss_high"]) == (2.0, 1.9, 2.2)
+    assert found["a"]["seeds"] == 1
+    assert found["a"]["baseline"] == "a"
+
+
+def test_the_difference_of_one_seed_is_paired_by_window() -> None:
+    """Losses spread by 0.55 from window to window, and their difference by 0.02 only."""
+    own = SPREAD + np.array([0.01, -0.01, 0.01, -0.01])
+    found = summary_of([row("a", 2.0), row("b", 2.5)], b=own)
+    expected = over_windows((0.5 + own - SPREAD) * SCORED, np.full(4, SCORED))
+    got = tuple(found["b"][key] for key in ("difference", "difference_low", "difference_high"))
+    assert got == pytest.approx(expected, abs=1e-9)
+    assert got[2] - got[1] == pytest.approx(0.02)
+    assert [found["a"][key] for key in ("difference", "difference_low", "difference_high")] == [0.0, 0.0, 0.0]
+
+
+def test_the_baseline_is_the_one_asked_for() -> None:
+    found = summary_of([row("a", 2.0), row("b", 2.5)], baseline="b")
+    assert found["a"]["difference"] == pytest.approx(-0.5)
+    assert found["b"]["difference"] == 0
+    assert {entry["baseline"] for entry in found.values()} == {"b"}
+
+
+def test_a_strategy_is_compared_with_the_baseline_without_one() -> None:
+    found = summary_of([row("a", 2.0), row("a", 1.8, strategy="interpolate"), row("b", 2.2, strategy="interpolate")])
+    assert found["a + interpolate"]["difference"] == pytest.approx(-0.2)
+    assert found["b + interpolate"]["difference"] == pytest.approx(0.2)
+
+
+# --- several seeds ---
+
+
+def test_three_seeds_have_the_interval_of_student() -> None:
+    losses = [2.0, 2.2, 2.1]
+    found = summary_of([row("a", loss, seed) for seed, loss in enumerate(losses)])["a"]
+    expected = stats.t.interval(0.95, 2, loc=2.1, scale=stats.sem(losses))
+    assert found["seeds"] == 3
+    assert found["loss"] == pytest.approx(2.1)
+    assert (found["loss_low"], found["loss_high"]) == pytest.approx(expected)
+
+
+def test_the_difference_of_three_seeds_is_paired_by_seed() -> None:
+    """A paired t-test: seeds differ by 0.4, and the difference by little."""
+    one, two = [2.0, 2.4, 2.2], [2.11, 2.5, 2.33]
+    rows = [row(name, loss, seed) for name, losses in (("a", one), ("b", two)) for seed, loss in enumerate(losses)]
+    found = summary_of(rows)["b"]
+    expected = stats.ttest_rel(two, one).confidence_interval(0.95)
+    assert found["difference"] == pytest.approx(np.mean(two) - np.mean(one))
+    assert (found["difference_low"], found["difference_high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_seed_that_the_baseline_lacks_is_left_out_of_the_difference_alone() -> None:
+    rows = [row("a", 2.0, 1), row("a", 2.4, 2), row("b", 2.1, 1), row("b", 2.6, 2), row("b", 9.0, 3)]
+    found = summary_of(rows)
+    assert found["b"]["seeds"] == 3
+    assert found["b"]["loss"] == pytest.approx((2.1 + 2.6 + 9.0) / 3)
+    assert found["b"]["difference"] == pytest.approx(0.15)
+    assert summary_of(rows, baseline="b")["a"]["difference"] == pytest.approx(-0.15)
+
+
+def test_a_loss_missing_at_one_seed_leaves_no_mean_and_no_rank() -> None:
+    found = summary_of([row("a", 2.0, 1), row("a", 2.4, 2), row("b", 1.0, 1), row("b", None, 2, status="diverged")])
+    assert [found["b"][key] for key in ("loss", "difference", "rank", "seeds")] == [None, None, None, 1]
+    assert found["a"]["rank"] == 1
+
+
+# --- what cannot be paired ---
+
+
+def test_windows_of_other_places_are_not_paired() -> None:
+    """A window is known by its number: with other numbers of windows it lies elsewhere in the text."""
+    rows, windows = frames([row("a", 2.0), row("b", 2.5)])
+    fewer = windows[(windows["name"] == "a") | (windows["window"] < 3)]
+    for baseline in ("a", "b"):
+        found = summarise(rows, fewer, baseline)
+        assert found[found["name"] != baseline]["difference"].isna().all()
+
+
+@pytest.mark.parametrize("change", [{"data_hash": "another text"}, {"scored_chars": 16}, {"seed": 2}])
+def test_windows_of_other_characters_or_seeds_are_not_paired(change: dict[str, Any]) -> None:
+    rows, windows = frames([row("a", 2.0), row("b", 2.5)])
+    for key, value in change.items():
+        windows.loc[windows["name"] == "b", key] = value
+    [other] = reports.records(summarise(rows, windows, "a"))[1:]
+    assert other["difference"] is None
+    assert other["loss"] == 2.5
+
+
+# --- ranks ---
+
+
+def test_ranks_are_by_loss_within_a_length_and_protocol_and_ties_share() -> None:
+    rows = [row("a", 2.0), row("b", 1.5), row("c", 1.5), row("d", 3.0), row("e", None)]
+    rows += [row("a", 1.0, length=128), row("b", 9.0, length=128), row("a", 0.5, protocol="non_overlapping")]
+    found = summarise(*frames(rows), "a")
+    ranks = {(entry["name"], entry["length"], entry["protocol"]): entry["rank"] for entry in reports.records(found)}
+    assert ranks == {
+        ("a", 64, "same_targets"): 3,
+        ("b", 64, "same_targets"): 1,
+        ("c", 64, "same_targets"): 1,
+        ("d", 64, "same_targets"): 4,
+        ("e", 64, "same_targets"): None,
+        ("a", 128, "same_targets"): 1,
+        ("b", 128, "same_targets"): 2,
+        ("a", 64, "non_overlapping"): 1,
+    }
+
+
+def test_a_config_with_a_diverged_seed_has_a_mean_and_no_rank() -> None:
+    found = summary_of([row("a", 2.0), row("b", 1.0), row("c", 3.0)], "b")
+    assert [found[name]["rank"] for name in "abc"] == [1, None, 2]
+    assert found["b"]["loss"] == 1.0
+
+
+# --- files and tables ---
+
+
+@pytest.mark.parametrize("name", ["NA", "null", "nan", "None", "007", "1e3", 'a,b "c" [d]', "a|b"])
+def test_names_come_back_from_a_file_as_they_are(name: str, tmp_path: Path) -> None:
+    entries = [row(name, 2.0, run=name), row(name, None, run=name, reason="NA")]
+    files.write_csv(tmp_path / "rows.csv", entries, ROW_COLUMNS)
+    back = reports.records(read_rows(tmp_path / "rows.csv", COLUMNS))
+    assert [entry["run"] for entry in back] == [name, name]
+    assert [entry["reason"] for entry in back] == [None, "NA"]
+    assert [(entry["loss"], entry["gain_low"]) for entry in back] == [(2.0, None), (None, None)]
+    assert [entry["seed"] for entry in back] == [1, 1]
+
+
+def comparison_of(rows: list[dict[str, Any]], runs: list[dict[str, Any]] | None = None) -> Comparison:
+    all_rows, windows = frames(rows)
+    return Comparison(runs or [], all_rows, summarise(all_rows, windows, rows[0]["name"]))
+
+
+def test_each_table_says_its_protocol_its_characters_and_its_largest_id() -> None:
+    rows = [row("a", 2.0), row("a", 2.0, protocol="non_overlapping", scored_chars=200)]
+    found = tables(comparison_of(rows), ["made by hand"])
+    assert [table.title for table in found] == [
+        "Loss in nats per character by length (same_targets)",
+        "At 64 characters (same_targets)",
+        "Loss in nats per character by length (non_overlapping)",
+        "At 64 characters (non_overlapping)",
+    ]
+    for table, count in zip(found, (32, 32, 200, 200), strict=True):
+        assert (
+            f"scored characters: {count}; training length: 16; largest position id given to a model: 63" in table.notes
+        )
+    assert "made by hand" in found[0].notes
+
+
+def test_the_detail_is_of_the_longest_length_that_somebody_was_measured_at() -> None:
+    rows = [row("a", 2.0), row("a", None, length=128), row("b", 2.5), row("b", None, length=128)]
+    assert tables(comparison_of(rows), [])[1].title == "At 64 characters (same_targets)"
+    rows[3] = row("b", 2.2, length=128)
+    assert tables(comparison_of(rows), [])[1].title == "At 128 characters (same_targets)"
+
+
+def test_a_comparison_without_any_loss_still_has_its_tables() -> None:
+    found = tables(comparison_of([row("a", None), row("b", None)]), [])
+    assert "scored characters: 0" in found[0].markdown()
+    assert "a: undefined at 64: no such ids" in found[1].markdown()
+
+
+def test_runs_without_a_result_are_a_table_of_their_own() -> None:
+    runs = [
+        {"name": "a", "seed": 1, "status": "finished", "reason": None, "config": "a.yaml"},
+        {"name": "b", "seed": 1, "status": "diverged", "reason": "the loss was nan at step 3", "config": "b.yaml"},
+    ]
+    last = tables(comparison_of([row("a", 2.0)], runs), [])[-1]
+    assert last.title == "Runs without a result"
+    assert [entry["name"] for entry in last.rows] == ["b"]
+    assert "the loss was nan at step 3" in last.markdown()
+
+
+def test_markdown_keeps_columns_whatever_the_name() -> None:
+    text = tables(comparison_of([row("a|b\\c", 2.0)]), [])[0].markdown()
+    [line] = [line for line in text.splitlines() if "2.000" in line]
+    assert line == "| a\\|b\\\\c | 1 | 2.000 |"
+
+
+def test_fewer_blocks_than_asked_for_are_said_of_same_targets_alone() -> None:
+    rows = [row("a", 2.0), row("a", 2.0, protocol="non_overlapping", scored_chars=7), row("a", None, length=128)]
+    assert reports.fewer_blocks(rows, windows=4, scored=SCORED) == []
+    [note] = reports.fewer_blocks(rows, windows=10, scored=SCORED)
+    assert "holds 4 blocks of 8" in note
+
+
+def test_runs_that_failed_at_every_length_are_found() -> None:
+    """What is undefined or skipped is a result; running out of memory wherever it was tried is a failure."""
+    full: dict[str, Any] = {"status": "out_of_memory", "reason": "too large"}
+    rows = [row("a", None), row("a", None, length=128, **full)]
+    rows += [row("b", 2.0), row("b", None, length=128, **full), row("c", None)]
+    assert lost(comparison_of(rows).rows) == [("a-0123456789-s1", "too large")]
+
+
+def test_files_of_a_comparison_hold_its_rows(tmp_path: Path) -> None:
+    found = comparison_of([row("a", 2.0), row("b", None)], [{"name": "a", "status": "finished"}])
+    collection.write(found, tmp_path, "Comparison: x", ["made by hand"])
+    back = read_rows(tmp_path / "comparison.csv", COLUMNS)
+    assert back["loss"].tolist()[0] == 2.0
+    assert (tmp_path / "comparison.csv").read_text().splitlines()[0] == ",".join(ROW_COLUMNS)
+    assert (tmp_path / "summary.csv").read_text().splitlines()[0] == ",".join(SUMMARY_COLUMNS)
+    assert (tmp_path / "runs.csv").read_text().splitlines()[0] == ",".join(RUN_COLUMNS)
+    assert (tmp_path / "comparison.md").read_text().startswith("# Comparison: x\n")
+    assert WINDOW_COLUMNS[-1] == "scored_chars"
