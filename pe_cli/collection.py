@@ -98,8 +98,14 @@ def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
         picture.unlink(missing_ok=True)  # an older one would show other numbers
     if not (comparison.rows["status"] == "ok").any():
         return []
-    plots.plot_comparison(comparison.rows[comparison.rows["status"] != "refused"], picture, title)
+    plots.plot_comparison(meant(comparison.rows), picture, title)
     return [picture]
+
+
+def meant(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows without the strategies that a run refuses: up to the training length they repeat its own."""
+    refused = rows["status"].eq("refused").groupby([rows["run"], rows["strategy"]]).transform("any")
+    return rows[~refused]
 
 
 def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:

@@ -123,11 +123,13 @@ def compare(request: Request) -> None:
         outcomes = execute(plan.runs, settings, jobs, watching, received, request.fail_fast)
         stopped = received()
     seconds = time.monotonic() - started
+    found = collection.collect(outcomes, baseline, plan.refused)
+    trained = sum(run["seconds"] or 0.0 for run in found.runs)
     facts = [
         f"made by `{command_line()}` in {seconds / 60:.1f} minutes, {jobs} runs at a time with {threads} "
-        f"thread{'s' if threads > 1 else ''} each (finished runs are reused); {machine(device)}",
+        f"thread{'s' if threads > 1 else ''} each; trainings took {trained / 60:.1f} minutes in all, and what is "
+        f"finished is not trained again; {machine(device)}",
     ]
-    found = collection.collect(outcomes, baseline, plan.refused)
     report(console, request, found, name, facts)
     if stopped is not None:
         raise Interrupted("interrupted; finished runs are kept, and the same command goes on with the rest", stopped)

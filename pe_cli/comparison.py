@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,14 +75,14 @@ class Outcome:
 
 def expand(patterns: Sequence[str]) -> list[Path]:
     """Configs from names and patterns, sorted within a pattern, each once. ConfigError where nothing matches."""
-    found: dict[Path, Path] = {}
+    found: dict[str, Path] = {}
     for pattern in patterns:
         matches = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
         if not matches:
             kind = "nothing matches the pattern" if glob.has_magic(pattern) else "there is no file"
             raise ConfigError(f"{kind} '{pattern}' in {Path.cwd()}")
         for match in matches:
-            found.setdefault(Path(match).resolve(), Path(match))
+            found.setdefault(os.path.realpath(match), Path(match))
     return list(found.values())
 
 
@@ -157,7 +158,7 @@ def baseline_name(planned: Sequence[Planned], name: str | None) -> str:
 def default_name(configs: Sequence[Path], quick: bool) -> str:
     """`rope-alibi` for up to three configs, else the name of their folder."""
     stems = [path.stem for path in configs]
-    folders = {path.resolve().parent.name for path in configs}
+    folders = {Path(os.path.realpath(path)).parent.name for path in configs}
     name = "-".join(stems) if len(stems) <= 3 else "-".join(sorted(folders))
     return f"{name}-quick" if quick else name
 

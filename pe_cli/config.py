@@ -223,7 +223,8 @@ def _with_home(problem: Problem, stated: Stated) -> Problem:
         return problem
     homes = list(_dotted(Experiment))
     near = difflib.get_close_matches(canonical(leaf), problem.known, n=1, cutoff=0.8)
-    if near and canonical(leaf) not in [home.rpartition(".")[-1] for home in homes]:
+    elsewhere = {home.rpartition(".")[-1] for home in homes} - set(problem.known)
+    if near and canonical(leaf) not in elsewhere:
         return problem
     if not problem.key.startswith("encoding."):
         block = registry.canonical_block(stated.values.get("encoding", NAMED_BLOCKS["encoding"]))

@@ -90,6 +90,10 @@ class Evaluation:
         self.text = Text(len(corpus.ids), corpus.held_start)
         self.known: dict[tuple[str, int, str], Measurement] = {}
 
+    @property
+    def device(self) -> torch.device:
+        return self.trained.model.head.weight.device
+
     def targets(self, protocol: str, length: int) -> Targets:
         return targets(self.text, protocol, length, self.settings)
 

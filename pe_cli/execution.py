@@ -21,7 +21,7 @@ from pe_cli.config import Experiment
 from pe_cli.corpus import Corpus
 from pe_cli.errors import Interrupted, PeError, RunError, RunFailed
 from pe_cli.evaluation import is_out_of_memory
-from pe_cli.extrapolation import draw, extrapolate, open_evaluation
+from pe_cli.extrapolation import draw, extrapolate, is_current, open_evaluation
 from pe_cli.runs import Run, create, open_run
 from pe_cli.signals import interruptible
 from pe_cli.trained import open_trained
@@ -212,7 +212,7 @@ def directory_of(planned: Planned, settings: Settings) -> Path | None:
 def train_and_evaluate(
     planned: Planned, settings: Settings, sender: Sender, received: Callable[[], int | None]
 ) -> Outcome:
-    """Train or go on or reuse, then evaluate and write the tables of the run."""
+    """Train or go on, then evaluate and write the tables of the run; what is there already is reused."""
     torch.set_num_threads(settings.threads)
     device = torch.device(settings.device)
     path = settings.root / planned.directory
@@ -224,6 +224,8 @@ def train_and_evaluate(
     if run.status != "finished":
         return Outcome(planned, run.status, run.info.get("reason"), run.path)
     evaluation = open_evaluation(open_trained(run, device), experiment.evaluation)
+    if is_current(evaluation):
+        return Outcome(planned, "finished", None, run.path)
     total, fed = evaluation.planned_chars(), 0
 
     def advance(chars: int) -> None:

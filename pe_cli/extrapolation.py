@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -14,6 +16,9 @@ from pe_cli.corpus import Corpus
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS, Evaluation, Tables
 from pe_cli.trained import Trained
+from pe_cli.versions import versions
+
+MADE_FROM = "evaluation.json"
 
 
 def open_evaluation(trained: Trained, settings: EvaluationConfig, data: str | None = None) -> Evaluation:
@@ -43,12 +48,37 @@ def extrapolate(evaluation: Evaluation, advance: Callable[[int], None]) -> Table
 
 
 def write(evaluation: Evaluation, tables: Tables) -> None:
-    """The tables into the run directory."""
+    """The tables into the run directory, and last of all what they were made from."""
     path = evaluation.trained.run.path
+    with files.failing("remove", path / MADE_FROM):
+        (path / MADE_FROM).unlink(missing_ok=True)
     files.write_csv(path / "windows.csv", tables.windows, WINDOW_COLUMNS)
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)
     files.write_text(path / "extrapolation.md", reports.document(title(evaluation), [report(evaluation, tables)]))
+    if all(row["status"] != "out_of_memory" for row in tables.extrapolation):  # which may go better next time
+        files.write_json(path / MADE_FROM, made_from(evaluation))
+
+
+def made_from(evaluation: Evaluation) -> dict[str, Any]:
+    """Everything that decides the tables of an evaluation."""
+    return {
+        "weight_sha256": evaluation.trained.run.text("weight_sha256"),
+        "data_hash": evaluation.corpus.data_hash,
+        "evaluation": evaluation.settings.model_dump(mode="json"),
+        "device": evaluation.device.type,
+        "versions": versions(),
+    }
+
+
+def is_current(evaluation: Evaluation) -> bool:
+    """Whether the tables in the run directory are those that this evaluation would write."""
+    path = evaluation.trained.run.path / MADE_FROM
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(found == made_from(evaluation))
 
 
 def draw(evaluation: Evaluation, tables: Tables) -> Path:

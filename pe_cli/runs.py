@@ -32,7 +32,7 @@ TRAINING_FILES = (
 )  # fmt: skip
 # All that pe writes in a run directory: what a new training of the same run removes.
 RUN_FILES = (
-    *TRAINING_FILES, "windows.csv", "positions.csv",
+    *TRAINING_FILES, "evaluation.json", "windows.csv", "positions.csv",
     "extrapolation.csv", "extrapolation.md", "extrapolation.png",
 )  # fmt: skip
 _LONGEST_NAME = 200  # bytes; file systems allow 255, and hash, seed and endings follow

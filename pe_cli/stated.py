@@ -30,8 +30,8 @@ class Stated:
 
     def override(self, key: str, text: str) -> None:
         """Put a value from the command line in place of what the file says; text is kept as typed."""
-        typed = text if text.isprintable() and text.strip() and len(text) <= _LONGEST_TYPED else shown(text)
-        label = f"--{key} {typed}" if key in _OWN_OPTION else f"--set {key}={typed}"
+        typed = text if text.isprintable() and len(text) <= _LONGEST_TYPED else shown(text)
+        label = f"--{key} {typed.strip() or repr(text)}" if key in _OWN_OPTION else f"--set {key}={typed}"
         *path, last = key.split(".")
         if not all([*path, last]):
             raise ConfigError(f"{label}: '{key}' is not a key; training.steps is one")

@@ -24,7 +24,11 @@ class Stream(io.TextIOBase):
         self.file = io.StringIO() if file is None else file
         self.holds_results = holds_results
         self.lost = file is None  # closed before Python started (`>&-`)
-        escape_unknown(self.file)
+        try:
+            escape_unknown(self.file)
+        except OSError:  # it still holds what a full disk did not take
+            self.lost = True
+            discard(self.file)
 
     @property
     def encoding(self) -> str:  # type: ignore[override]

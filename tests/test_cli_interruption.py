@@ -96,7 +96,7 @@ def test_ctrl_c_in_a_process_as_a_shell_starts_it(tmp_path: Path) -> None:
         assert ": 10 of 100000 (0%), training: loss " in lines[1]
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read().splitlines()
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=300) == 130
         assert process.stdout.read() == ""
     assert "--resume goes on" in rest[-1]
     assert "Traceback" not in "".join(rest)

@@ -11,7 +11,7 @@ import pytest
 from command_line import hashes, only_run, pe, pe_process, signals_at, training
 from small_runs import refused
 
-from pe_cli import runs
+from pe_cli import checkpoint, runs
 
 
 def short(folder: Path, *arguments: object, **changes: Any) -> list[object]:
@@ -92,7 +92,9 @@ class Trap:
         return Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "pickle", "larger model", "other optimiser"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flipped", "empty", "pickle", "larger model", "other optimiser", "other version"]
+)
 def test_a_damaged_or_foreign_checkpoint_is_a_clear_error(tmp_path: Path, damage: str) -> None:
     run = interrupted(tmp_path / "a")
     state = run / "state.safetensors"
@@ -112,8 +114,13 @@ def test_a_damaged_or_foreign_checkpoint_is_a_clear_error(tmp_path: Path, damage
         case "other optimiser":
             other = interrupted(tmp_path / "b", training__optimizer="adamw")
             state.write_bytes((other / "state.safetensors").read_bytes())
+        case "other version":
+            tensors, meta = checkpoint.load(state, "")
+            checkpoint.save(state, {name.replace("blocks", "layers"): tensors[name] for name in tensors}, meta)
     before = hashes(run)
-    refused(pe(*short(tmp_path / "a", "--resume", "--quiet")), str(state), "train it again with --force")
+    done = pe(*short(tmp_path / "a", "--resume", "--quiet"))
+    refused(done, str(state), "train it again with --force")
+    assert len(done.err.splitlines()) == 1
     assert hashes(run) == before
     assert not (tmp_path / "sprung").exists()
     assert pe(*short(tmp_path / "a", "--force")).code == 0

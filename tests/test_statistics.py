@@ -63,9 +63,11 @@ def test_equal_windows_have_an_interval_without_width() -> None:
 
 
 def test_windows_equal_but_for_rounding_have_an_interval_that_is_a_number() -> None:
-    sums = np.array([0.6, 0.6, np.nextafter(0.6, 1), 0.6])
-    found = over_windows(sums, np.array([3] * 4))
-    assert found == pytest.approx((0.2, 0.2, 0.2))
+    """Leaving one out changes such a mean less than rounding does, and a bias-corrected bootstrap divides by that."""
+    spread = np.array([-0.3, 0.1, 0.25, -0.05])
+    differences = (2.5 + spread) - (2.0 + spread)
+    assert 0 < np.ptp(differences) < 1e-15
+    assert over_windows(differences * 8, np.full(4, 8)) == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_one_window_has_no_interval() -> None:

@@ -117,6 +117,16 @@ def test_a_stop_between_the_last_checkpoint_and_the_last_word(tmp_path: Path, st
     assert_same_training(run, straight["muon"])
 
 
+def test_the_tables_follow_the_checkpoint(tmp_path: Path) -> None:
+    with signals_at(12, signal.SIGINT), patch.object(Trainer, "write_tables"):
+        assert pe(*training(tmp_path)).code == 130
+    run = only_run(tmp_path)
+    assert not (run / "training.csv").exists()  # as if killed between the two
+    with patch.object(Trainer, "one_step", side_effect=ZeroDivisionError), pytest.raises(ZeroDivisionError):
+        pe(*training(tmp_path, "--resume"))
+    assert [[row["step"] for row in rows] for rows in tables(run)] == [[10], []]
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_run_on_a_gpu_goes_on(tmp_path: Path) -> None:
