@@ -256,21 +256,22 @@ def main() -> None:
         try:
             app()
         except Exception as error:
-            told = in_words(error)
-            if debug or told is None:
+            known = expected(error)
+            if debug or known is None:
                 raise
             from pe_cli.console import Console
 
-            Console().error(told)
-            sys.exit(error.exit_code if isinstance(error, PeError) else 1)
+            message, code = known
+            Console().error(message)
+            sys.exit(code)
 
 
-def in_words(error: Exception) -> str | None:
-    """What the person at the keyboard can do something about; None for a fault of the program."""
+def expected(error: Exception) -> tuple[str, int] | None:
+    """The message and the exit code of what the person at the keyboard can act on; None for a fault of the program."""
     if isinstance(error, PeError):
-        return str(error)
-    if isinstance(error, OSError):  # what no command expects of a file, or of a standard stream
-        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+        return str(error), error.exit_code
+    if isinstance(error, OSError):  # what no command foresees of a file, or of a standard stream
+        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 2
     from pe_cli.evaluation import is_out_of_memory
 
-    return "out of memory: smaller sizes, lengths or batches need less" if is_out_of_memory(error) else None
+    return ("out of memory: smaller sizes, lengths or batches need less", 1) if is_out_of_memory(error) else None

@@ -78,7 +78,8 @@ def is_current(evaluation: Evaluation) -> bool:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return False
-    return bool(found == made_from(evaluation))
+    there = all((path.parent / name).is_file() for name in ("windows.csv", "positions.csv", "extrapolation.csv"))
+    return there and bool(found == made_from(evaluation))
 
 
 def draw(evaluation: Evaluation, tables: Tables) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import Finished, only_run, pe
-from small_runs import config_file, refused, text_file
+from small_runs import config_file, read_csv, refused, stub, text_file
 
 from pe_cli import evaluation, plots
 from pe_cli.errors import RunError
@@ -42,7 +41,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def unseen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures take longer than all the rest: a mark for each, but for tests of pictures."""
     if "picture" not in request.node.name:
-        monkeypatch.setattr(plots, "plot_extrapolation", lambda rows, path, title: path.write_bytes(b"picture"))
+        monkeypatch.setattr(plots, "plot_extrapolation", stub)
 
 
 def extrapolate(run: Path, *arguments: object) -> Finished:
@@ -58,11 +57,6 @@ def rows_of(run: Path, *arguments: object) -> list[dict[str, Any]]:
 
 def lengths_of(rows: list[dict[str, Any]]) -> list[int]:
     return [row["length"] for row in rows]
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 # --- which run ---

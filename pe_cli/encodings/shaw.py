@@ -49,24 +49,32 @@ class Shaw(PositionEncoding):
         rows = self.key_rows[block.layer.index]
         queries = block.layer.q[:, :, block.queries].to(rows.dtype) / math.sqrt(rows.shape[-1])
         by_row = queries @ rows.T  # (B, H, Q, c + 1): every product once, then picked by distance
-        return by_row.gather(-1, self.row(block, by_row))
+        far = self.far(block)
+        near = by_row.gather(-1, self.row(block, far, by_row))
+        return torch.cat((by_row[..., -1:].expand(*by_row.shape[:-1], far), near), dim=-1)
 
     def values(self, weights: Tensor, v: Tensor, block: Block) -> Tensor:
         mixed = weights @ v
         if self.value_rows is None:
             return mixed
-        rows = self.value_rows[block.layer.index]
+        rows, far = self.value_rows[block.layer.index], self.far(block)
         weights = weights.to(rows.dtype)
-        by_row = weights.new_zeros(*weights.shape[:-1], len(rows))
-        by_row = by_row.scatter_add(-1, self.row(block, weights), weights)
-        return mixed + (by_row @ rows).to(mixed.dtype)
+        by_row = torch.zeros(*weights.shape[:-1], len(rows), dtype=rows.dtype, device=rows.device)
+        by_row = by_row.scatter_add(-1, self.row(block, far, weights), weights[..., far:])
+        last = weights[..., :far].sum(dim=-1, keepdim=True)
+        return mixed + (by_row @ rows + last * rows[-1]).to(mixed.dtype)
 
     def hooks(self, index: int) -> frozenset[str]:
         return super().hooks(index) - (frozenset() if self.options.values else {"values"})
 
-    def row(self, block: Block, like: Tensor) -> Tensor:
-        """The row of each query and key, (B, H, Q, K)."""
-        rows = block.distance.clamp(0, self.options.clip).long()
+    def far(self, block: Block) -> int:
+        """How many of the first keys are at the clipped distance from every query: they share one row."""
+        clipped = (block.distance >= self.options.clip).flatten(0, 1).all(dim=0)
+        return int(clipped.long().cumprod(0).sum())
+
+    def row(self, block: Block, far: int, like: Tensor) -> Tensor:
+        """The row of each query and each key after the first `far`, (B, H, Q, K)."""
+        rows = block.distance[..., far:].clamp(0, self.options.clip).long()
         return rows[:, None].expand(*like.shape[:-1], rows.shape[-1])
 
     def numbers(self, length: int) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from collections.abc import Callable, Sequence
@@ -9,9 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from command_line import Finished
+from command_line import Finished, pe
 
-from pe_cli import comparing
+from pe_cli import comparing, plots
 from pe_cli.comparison import Outcome, Planned
 from pe_cli.execution import Message, Settings, Watcher, work
 
@@ -40,6 +41,25 @@ def config_file(path: Path, **changes: Any) -> Path:
     if not (path.parent / "text.txt").exists():
         text_file(path.parent / "text.txt")
     return path
+
+
+def compare(*arguments: object) -> Finished:
+    return pe("compare", *arguments, "--threads", 1)
+
+
+def configs(folder: Path, *encodings: str) -> list[Path]:
+    """A config of each encoding, named after it."""
+    return [config_file(folder / f"{name}.yaml", encoding=name) for name in encodings]
+
+
+def statuses(done: Finished) -> dict[str, str]:
+    """How the runs of `pe compare --json` ended."""
+    return {run["name"]: run["status"] for run in done.json["runs"]}
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def refused(done: Finished, *parts: str) -> None:
@@ -87,6 +107,17 @@ def one_after_another(
         assert pipe.outcome is not None
         outcomes.append(pipe.outcome)
     return outcomes
+
+
+def stub(rows: Any, path: Path, title: str) -> None:
+    path.write_bytes(b"picture")
+
+
+def without_processes_and_pictures(monkeypatch: Any) -> None:
+    """They take longer than all the rest."""
+    in_this_process(monkeypatch)
+    for name in ("plot_extrapolation", "plot_comparison"):
+        monkeypatch.setattr(plots, name, stub)
 
 
 def in_this_process(monkeypatch: Any) -> None:
