@@ -34,10 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes and pictures take longer than all the rest: only tests of them have them."""
-    if "process" not in request.node.name:
-        without_processes_and_pictures(monkeypatch)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_processes_and_pictures(monkeypatch)
 
 
 def as_text(row: dict[str, Any]) -> dict[str, str]:

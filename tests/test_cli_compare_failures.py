@@ -156,7 +156,7 @@ def kill_the_worker() -> None:
 def test_a_process_that_is_killed_costs_no_other(
     folder: Path, at_first_progress: Callable[[str, Callable[[], None]], None]
 ) -> None:
-    slow = config_file(folder / "slow.yaml", encoding="rope", training={"steps": 300})
+    slow = config_file(folder / "slow.yaml", encoding="rope", training={"steps": 100_000})
     at_first_progress("slow", kill_the_worker)
     done = compare(slow, *configs(folder, "none"), "--jobs", 1, "--json")
     assert done.code == 1
@@ -177,7 +177,7 @@ def test_a_process_that_is_killed_costs_no_other(
 def test_ctrl_c_saves_the_process_and_the_same_command_goes_on(
     folder: Path, at_first_progress: Callable[[str, Callable[[], None]], None]
 ) -> None:
-    slow = config_file(folder / "slow.yaml", encoding="rope", training={"steps": 300})
+    slow = config_file(folder / "slow.yaml", encoding="rope", training={"steps": 500})
     [first] = configs(folder, "none")
     command = (first, slow, "--json")
     at_first_progress("slow", lambda: signal.raise_signal(signal.SIGINT))
@@ -187,14 +187,14 @@ def test_ctrl_c_saves_the_process_and_the_same_command_goes_on(
     assert statuses(stopped) == {"none": "finished", "slow": "interrupted"}
     assert {row["name"] for row in stopped.json["rows"]} == {"none"}
     step = json.loads((Path(stopped.json["runs"][1]["directory"]) / "run.json").read_text())["step"]
-    assert 10 <= step < 300
+    assert 10 <= step < 500
     done = compare(*command, "--jobs", 2)
     assert done.code == 0
     assert set(statuses(done).values()) == {"finished"}
     assert done.json["runs"][0] == stopped.json["runs"][0]
     steps = [int(row["step"]) for row in read_csv(Path(done.json["runs"][1]["directory"]) / "training.csv")]
     assert steps == sorted(set(steps))
-    assert steps[-1] == 300
+    assert steps[-1] == 500
     assert not math.isnan(done.json["runs"][1]["validation_loss"])
 
 
