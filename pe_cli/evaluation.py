@@ -14,6 +14,7 @@ import torch
 from pe_cli import strategies
 from pe_cli.config import EvaluationConfig
 from pe_cli.corpus import Corpus
+from pe_cli.encodings.base import PositionEncoding
 from pe_cli.errors import PositionRangeError, StrategyRefused
 from pe_cli.protocols import Targets, Text, TooShort, non_overlapping, same_targets
 from pe_cli.scoring import character_losses
@@ -99,16 +100,23 @@ class Evaluation:
 
     def planned_chars(self) -> int:
         """Characters that a whole evaluation feeds at most, for the display of progress."""
-        total = 0
+        chars: dict[tuple[str, int, str], int] = {}
         for protocol in self.settings.protocols:
             for length in {self.train_length, *self.settings.lengths}:
-                beyond = length > self.train_length
-                try:
-                    windows = self.targets(protocol, length)
-                except TooShort:
-                    continue
-                total += int(windows.lengths.sum()) * (len(self.settings.strategies) if beyond else 1)
-        return total
+                for strategy in self.settings.strategies:
+                    try:
+                        windows = self.targets(protocol, length)
+                        effective, _ = self.changed(strategy, length)
+                    except (TooShort, StrategyRefused):
+                        continue
+                    chars[effective, length, protocol] = int(windows.lengths.sum())
+        return sum(chars.values())
+
+    def changed(self, strategy: str, length: int) -> tuple[str, PositionEncoding]:
+        """The encoding at a length, and the strategy in effect: `none` where it changes nothing."""
+        own = self.trained.model.encoding
+        encoding = strategies.apply(strategy, own, self.train_length, length)
+        return "none" if encoding is own else strategy, encoding
 
     def run(self, advance: Callable[[int], None]) -> Tables:
         """Every strategy × length × protocol of the settings."""
@@ -129,18 +137,17 @@ class Evaluation:
         """One measurement; a strategy that changes nothing shares that of `none`."""
         try:
             targets = self.targets(protocol, length)
-            encoding = strategies.apply(strategy, self.trained.model.encoding, self.train_length, length)
+            effective, encoding = self.changed(strategy, length)
         except TooShort as short:
             return Measurement("skipped", str(short))
         except StrategyRefused as refusal:
             return Measurement("refused", str(refusal))
-        effective = "none" if encoding is self.trained.model.encoding else strategy
         key = (effective, length, protocol)
         if key not in self.known:
             self.known[key] = self.scored(encoding, targets, advance)
         return self.known[key]
 
-    def scored(self, encoding: Any, targets: Targets, advance: Callable[[int], None]) -> Measurement:
+    def scored(self, encoding: PositionEncoding, targets: Targets, advance: Callable[[int], None]) -> Measurement:
         started = time.perf_counter()
         model = self.trained.model.using(encoding)
         try:
