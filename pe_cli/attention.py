@@ -39,7 +39,7 @@ def attend(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: sli
     scale = 1 / math.sqrt(layer.q.shape[-1])
     if not hooks & {"bias", "by_distance", "mask"} and queries == slice(0, length):
         return scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
-    if "mask" not in hooks:
+    if "mask" not in hooks and q.device.type == "cpu":  # kernels of a GPU want rows of a mask at aligned addresses
         offset_bias = encoding.offset_bias(layer, length)
         if offset_bias is not None:
             vector = torch.cat([offset_bias.flip(1), offset_bias.new_full((len(offset_bias), length), -math.inf)], 1)
