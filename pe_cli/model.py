@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from pe_cli import samplers
 from pe_cli.attention import attend
-from pe_cli.encodings.base import ModelSpec, PositionEncoding
+from pe_cli.encodings.base import ModelSpec, PositionEncoding, log_n_factor
 from pe_cli.encodings.registry import build
 from pe_cli.encodings.views import LayerView, Positions
 from pe_cli.seeds import seeded
@@ -66,7 +66,7 @@ class Layer(nn.Module):
         super().__init__()
         width, hidden = spec.d_model, hidden_size(spec.d_model)
         self.index, self.n_heads = index, spec.n_heads
-        self.log_n = math.log(spec.train_length) if log_n else None
+        self.log_n_length = spec.train_length if log_n else None
         self.norm_attention, self.norm_feed = nn.RMSNorm(width), nn.RMSNorm(width)
         self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
         self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
@@ -79,8 +79,9 @@ class Layer(nn.Module):
         normed = self.norm_attention(x)
         q, k, v = (self.split(project(normed)) for project in (self.query, self.key, self.value))
         q, k = self.norm_query(q), self.norm_key(k)
-        if self.log_n is not None:
-            q = q * log_n_factor(q.shape[2], self.log_n, q.device).to(q.dtype)
+        if self.log_n_length is not None:
+            index = torch.arange(q.shape[2], device=q.device)
+            q = q * log_n_factor(index, self.log_n_length)[:, None].to(q.dtype)
         with torch.autocast(x.device.type, enabled=False):
             layer = LayerView(self.index, normed, q.to(v.dtype), k.to(v.dtype), positions)
             mixed = attend(encoding, layer, v, queries)
@@ -102,12 +103,6 @@ class HeadNorm(nn.RMSNorm):
 def hidden_size(d_model: int) -> int:
     """8/3 of the width, rounded up to a multiple of 8: as many parameters as a plain MLP of 4 × the width."""
     return 8 * math.ceil(d_model / 3)
-
-
-def log_n_factor(length: int, log_train_length: float, device: torch.device) -> Tensor:
-    """max(1, ln(i + 1) / ln L) for each query (T, 1): it keeps the softmax from going flat over more keys."""
-    index = torch.arange(1, length + 1, device=device, dtype=torch.float32)
-    return (index.log() / log_train_length).clamp(min=1)[:, None]
 
 
 def new_model(

@@ -148,10 +148,9 @@ def lengths_up_to(longest: int | None, train_length: int) -> dict[str, str]:
         return {}
     if longest < train_length:
         raise ConfigError(f"--max-len {longest}: is below the training length {train_length}; use --lengths")
-    doubled = [train_length]
-    while doubled[-1] * 2 <= longest:
-        doubled.append(doubled[-1] * 2)
-    return {"evaluation.lengths": ",".join(map(str, sorted({*doubled, longest})))}
+    from pe_cli.experiment import doubled_lengths
+
+    return {"evaluation.lengths": ",".join(map(str, sorted({*doubled_lengths(train_length, longest), longest})))}
 
 
 def seed_list(text: str | None, first: int) -> list[int] | None:

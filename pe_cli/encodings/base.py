@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -186,3 +187,8 @@ def overridden(cls: type[PositionEncoding], base: type[PositionEncoding]) -> fro
 def precise(tensor: Tensor) -> Tensor:
     """In float64, where the device has it: angles at large ids lose a digit in float32."""
     return tensor.float() if tensor.device.type == "mps" else tensor.double()
+
+
+def log_n_factor(index: Tensor, train_length: int) -> Tensor:
+    """max(1, ln(i + 1) / ln L) of query indices, in float32: it keeps the softmax from going flat over more keys."""
+    return ((index + 1).float().log() / math.log(max(2, train_length))).clamp(min=1)

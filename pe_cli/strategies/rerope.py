@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pe_cli.encodings._composition import Wrapper
-from pe_cli.encodings.base import PositionEncoding, Sees
+from pe_cli.encodings.base import PositionEncoding, Sees, log_n_factor
 from pe_cli.encodings.views import Block, LayerView, Positions
 from pe_cli.strategies._ids import refusal, require_ids
 from pe_cli.strategies.registry import register
@@ -39,7 +39,7 @@ class ReRoPE(Wrapper):
         scores = torch.where(block.distance[:, None] < self.window, block.dot, far)
         if self.log_n_length is None:
             return scores
-        return scores * log_n(block.query_index, self.log_n_length)[:, None]
+        return scores * log_n_factor(block.query_index, self.log_n_length)[:, None]
 
 
 @register(reference="Su 2023, github.com/bojone/rerope", needs="a rotary encoding that sees only distances")
@@ -58,8 +58,3 @@ def rerope(encoding: PositionEncoding, train_length: int, length: int) -> Positi
     if encoding.sees is not Sees.DISTANCE:
         raise refusal("rerope", encoding, "its rotation depends on more than the distance")
     return ReRoPE(encoding, window=max(1, train_length // 2), log_n_length=train_length)
-
-
-def log_n(index: Tensor, train_length: int) -> Tensor:
-    """max(1, ln(i + 1) / ln L) of query indices, in float32."""
-    return ((index + 1).float().log() / math.log(max(2, train_length))).clamp(min=1)
