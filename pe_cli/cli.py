@@ -10,17 +10,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from pe_cli import __version__, options
+from pe_cli import __version__, cli_encodings, options
+from pe_cli.cli_encodings import example
 from pe_cli.errors import Interrupted, PeError
 from pe_cli.streams import quiet_pipe
 
 MOST_CHARS = 100_000
 """Each costs a pass over all the text before it."""
-
-
-def example(command: str) -> str:
-    """The last line of a help text, left on one line at any width: it is there to be copied."""
-    return f"\b\nExample: {command}"
 
 
 app = typer.Typer(
@@ -162,38 +158,6 @@ def compare(
     )
 
 
-@app.command("list", epilog=example("pe list encodings"))
-def list_(
-    what: Annotated[
-        str | None,
-        typer.Argument(metavar="[WHAT]", help="encodings, positions, strategies, corpora or tasks."),
-    ] = None,
-    json: options.Json = False,
-) -> None:
-    """What exists, with options and references."""
-    from pe_cli import commands
-
-    commands.list_(what, json)
-
-
-@app.command(epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))
-def inspect(
-    encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="A name of `pe list encodings`.")],
-    length: Annotated[str, typer.Option("--length", metavar="N", help="Positions to show.")] = "16",
-    at_length: Annotated[
-        str | None,
-        typer.Option("--at-length", metavar="N", help="What a strategy makes of it at this length."),
-    ] = None,
-    strategy: Annotated[str, typer.Option("--strategy", metavar="NAME", help="The strategy.")] = "none",
-    set_: options.Set = None,
-    json: options.Json = False,
-) -> None:
-    """The numbers of an encoding before any training."""
-    from pe_cli import commands
-
-    commands.inspect(encoding, length, at_length, strategy, options.settings(set_), json)
-
-
 @app.command(epilog=example("pe config configs/rope.yaml --set training.steps=500"))
 def config(
     config: options.ConfigArgument = None,
@@ -241,6 +205,9 @@ def sample(
     from pe_cli import commands
 
     commands.sample(run, prompt, chars, temperature, greedy, seed, out, device, json)
+
+
+app.add_typer(cli_encodings.app)
 
 
 def stop(number: int, frame: FrameType | None) -> NoReturn:

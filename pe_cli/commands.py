@@ -7,26 +7,22 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from pe_cli import corpus as corpora
-from pe_cli import extrapolation, inspection, options, runs, sampling
-from pe_cli.catalogue import catalogue
-from pe_cli.config import Experiment, ModelConfig, resolve, to_yaml, training_identity, with_evaluation
+from pe_cli import extrapolation, options, runs, sampling
+from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_evaluation
 from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
 from pe_cli.evaluation import skipping
 from pe_cli.execution import train_run, training_detail
-from pe_cli.inspection_tables import readable
 from pe_cli.optimizers import parameter_groups
 from pe_cli.progress import Display
 from pe_cli.reports import Table
 from pe_cli.runs import Run
 from pe_cli.signals import interruptible
-from pe_cli.tables import Column
 from pe_cli.trained import fresh_model, open_trained
 from pe_cli.training import Progress
 
@@ -196,62 +192,6 @@ def extrapolate(
 
 def show(console: Console, table: Table) -> None:
     console.table(table.rows, table.columns, table.title, table.notes)
-
-
-def list_(what: str | None, json: bool) -> None:
-    console = Console()
-    found = catalogue(what)
-    if json:
-        console.json(next(iter(found.values())) if what else found)
-        return
-    for kind, rows in found.items():
-        if not rows:
-            console.result(f"{kind}: none yet")
-            continue
-        flat = [{**row, "options": option_text(row.get("options", {}))} for row in rows]
-        keys = [
-            key
-            for key in ("name", "family", "year", "line", "options", "reference")
-            if any(flat_row.get(key) for flat_row in flat)
-        ]
-        console.table(flat, [Column(key, key) for key in keys], kind)
-        console.result("")
-
-
-def option_text(options: Mapping[str, Mapping[str, Any]]) -> str:
-    return ", ".join(f"{name}={named(entry['default'])}" for name, entry in options.items())
-
-
-def named(default: Any) -> Any:
-    """A default that is an encoding, or a list of them, by name; `pe list --json` has all of it."""
-    if isinstance(default, list):
-        return "[" + ", ".join(str(named(entry)) for entry in default) + "]"
-    return default["name"] if isinstance(default, Mapping) else default
-
-
-def inspect(
-    encoding: str, length: str, at_length: str | None, strategy: str, changes: Mapping[str, str], json: bool
-) -> None:
-    console = Console()
-    shown = options.whole_number(length, "--length", least=1)
-    at = options.whole_number(at_length, "--at-length", least=1) if at_length is not None else None
-    experiment = resolve(None, {"encoding": encoding, **width_for(changes), **changes}).experiment
-    facts = inspection.inspect_encoding(experiment, shown, at_length=at, strategy=strategy)
-    if json:
-        console.json(facts)
-        return
-    for table in readable(facts):
-        console.table(table.rows, [Column(name, name) for name in table.columns], table.title)
-        console.result("")
-
-
-def width_for(changes: Mapping[str, str]) -> dict[str, str]:
-    """A width for the heads asked for, of the default head size, where none is given."""
-    heads = changes.get("model.n_heads", "")
-    if not heads.isdecimal() or "model.d_model" in changes:
-        return {}
-    sizes = ModelConfig()
-    return {"model.d_model": str(sizes.d_model // sizes.n_heads * int(heads))}
 
 
 def config(config: Path | None, overrides: Mapping[str, str | int | None], json: bool) -> None:

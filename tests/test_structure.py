@@ -43,8 +43,8 @@ ORDER = """
     training  evaluation  sampling  inspection
     extrapolation  comparison
     execution  collection
-    commands
-    comparing
+    commands  describing
+    comparing  cli_encodings
     cli
 """
 
@@ -64,7 +64,7 @@ NAMES_ELSEWHERE = {
     "schema": ({"none"}, "how a person writes the empty value"),
     "catalogue": ({"none"}, "how the empty value is called for a person"),
     "scoring": ({"none"}, "an argument of torch"),
-    "cli": ({"none"}, "the default strategy"),
+    "cli_encodings": ({"none"}, "the default strategy"),
     "inspection": ({"none"}, "the default strategy"),
     "evaluation": ({"none"}, "no strategy is what strategies are measured against"),
     "comparison": ({"none"}, "no strategy is what strategies are measured against"),
@@ -138,7 +138,7 @@ def test_what_shows_results_knows_no_model(module: str) -> None:
 
 def test_only_commands_report() -> None:
     users = {module.removeprefix("pe_cli.") for module in FILES if "pe_cli.console" in imports(module)}
-    assert users == {"cli", "commands", "comparing"}
+    assert users == {"cli", "commands", "comparing", "describing"}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_only_commands_report() -> None:
     [
         ("rich", {"console", "progress", "tables"}),
         ("matplotlib", {"plots"}),
-        ("typer", {"cli", "options"}),
+        ("typer", {"cli", "cli_encodings", "options"}),
         ("yaml", {"yaml_source"}),
         ("safetensors", {"checkpoint"}),
         ("pickle", set()),

@@ -15,7 +15,7 @@ from pe_cli.encodings.base import ModelSpec
 from pe_cli.model import Transformer, new_model
 
 TRAIN_LENGTH = 20
-ALPHABET = "\n .abcdefghi"
+ALPHABET = "\n .abc01()[]"
 
 
 @dataclass(frozen=True)
