@@ -12,7 +12,7 @@ import torch
 from pe_cli import strategies as length_strategies
 from pe_cli.built_in import BUILT_IN, Download, PythonTopics
 from pe_cli.encodings import registry
-from pe_cli.encodings.base import ModelSpec
+from pe_cli.encodings.base import Family, ModelSpec
 from pe_cli.errors import ConfigError, CorpusError, canonical, nearest
 from pe_cli.experiment import ModelConfig, TrainingConfig
 from pe_cli.samplers import SAMPLERS
@@ -51,7 +51,10 @@ def catalogue(what: str | None = None) -> dict[str, list[dict[str, Any]]]:
 
 
 def encodings() -> list[dict[str, Any]]:
-    """name, family, year, reference, sees, parameters (at the default sizes of a model), options, line."""
+    """name, family, year, reference, sees, parameters (at the default sizes of a model), options, line.
+
+    By family, then by year.
+    """
     sizes, length = ModelConfig(), TrainingConfig().length
     spec = ModelSpec(sizes.d_model, sizes.n_heads, sizes.n_layers, length, "ab", max_position=length)
     rows = []
@@ -71,7 +74,8 @@ def encodings() -> list[dict[str, Any]]:
                 "line": first_line(sys.modules[cls.__module__]).removeprefix(f"{name}: "),
             }
         )
-    return rows
+    families = [family.value for family in Family]
+    return sorted(rows, key=lambda row: (families.index(row["family"]), row["year"], row["name"]))
 
 
 def positions() -> list[dict[str, Any]]:

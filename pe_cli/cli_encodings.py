@@ -23,11 +23,12 @@ def list_(
         typer.Argument(metavar="[WHAT]", help="encodings, positions, strategies, corpora or tasks."),
     ] = None,
     json: options.Json = False,
+    markdown: options.Markdown = False,
 ) -> None:
     """What exists, with options and references."""
     from pe_cli import describing
 
-    describing.list_(what, json)
+    describing.list_(what, json, markdown)
 
 
 @app.command(epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from json import dumps
 from typing import Any
 
 from pe_cli import inspection, options
@@ -10,38 +11,62 @@ from pe_cli.catalogue import catalogue
 from pe_cli.config import ModelConfig, resolve
 from pe_cli.console import Console
 from pe_cli.inspection_tables import readable
+from pe_cli.reports import Table
 from pe_cli.tables import Column
 
 
-def list_(what: str | None, json: bool) -> None:
+COLUMNS = {
+    "name": "name",
+    "family": "family",
+    "year": "year",
+    "line": "what it does",
+    "parameters": "parameters",
+    "options": "options and defaults",
+    "needs": "needs",
+    "reference": "reference",
+}
+"""The columns of `pe list`, of which each kind of thing has some, and their headings."""
+
+
+def list_(what: str | None, json: bool, markdown: bool) -> None:
     console = Console()
     found = catalogue(what)
     if json:
         console.json(next(iter(found.values())) if what else found)
         return
     for kind, rows in found.items():
+        table = listed(kind, rows)
         if not rows:
             console.result(f"{kind}: none yet")
-            continue
-        flat = [{**row, "options": option_text(row.get("options", {}))} for row in rows]
-        keys = [
-            key
-            for key in ("name", "family", "year", "line", "options", "reference")
-            if any(flat_row.get(key) for flat_row in flat)
-        ]
-        console.table(flat, [Column(key, key) for key in keys], kind)
-        console.result("")
+        elif markdown:
+            console.result(table.markdown())
+        else:
+            console.table(table.rows, table.columns, table.title, table.notes)
+            console.result("")
+
+
+def listed(kind: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The table of one kind of thing. The parameters of an encoding are those at the default sizes of a model."""
+    flat = [{**row, "options": option_text(row.get("options", {})) or None} for row in rows]
+    columns = [
+        Column(key, heading, "" if key == "year" else ",")
+        for key, heading in COLUMNS.items()
+        if any(row.get(key) not in (None, "") for row in flat)
+    ]
+    return Table(kind, columns, flat)
 
 
 def option_text(options: Mapping[str, Mapping[str, Any]]) -> str:
-    return ", ".join(f"{name}={named(entry['default'])}" for name, entry in options.items())
+    return ", ".join(f"{name}: {written(entry['default'])}" for name, entry in options.items())
 
 
-def named(default: Any) -> Any:
-    """A default that is an encoding, or a list of them, by name; `pe list --json` has all of it."""
+def written(default: Any) -> str:
+    """A default as YAML has it. An encoding, alone or in a list, is named; `pe list --json` has all of it."""
     if isinstance(default, list):
-        return "[" + ", ".join(str(named(entry)) for entry in default) + "]"
-    return default["name"] if isinstance(default, Mapping) else default
+        return f"[{', '.join(map(written, default))}]"
+    if isinstance(default, Mapping):
+        return str(default["name"])
+    return default if isinstance(default, str) and default.isidentifier() else dumps(default)
 
 
 def inspect(

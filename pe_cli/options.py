@@ -78,6 +78,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupte
 Force = Annotated[bool, typer.Option("--force", help="Train again what is there already.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on standard output.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 Lengths = Annotated[list[str] | None, typer.Option("--lengths", metavar="N,N,…", help="Evaluate at these lengths.")]
 MaxLen = Annotated[

@@ -25,7 +25,7 @@ def test_five_kinds_of_rows_in_strict_json() -> None:
 
 def test_encodings_are_those_of_the_registry() -> None:
     rows = catalogue("encodings")["encodings"]
-    assert [row["name"] for row in rows] == registry.names()
+    assert sorted(row["name"] for row in rows) == registry.names()
     for row in rows:
         assert row["reference"], row["name"]
         assert 1900 < row["year"] < 2100
