@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.encodings.views import Block, LayerView
@@ -38,7 +38,7 @@ def attend(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: sli
         return short(encoding, block(queries), v)
     scale = 1 / math.sqrt(layer.q.shape[-1])
     if not hooks & {"bias", "by_distance", "mask"} and queries == slice(0, length):
-        return scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+        return fused(q, k, v, None, scale)
     if "mask" not in hooks and q.device.type == "cpu":  # kernels of a GPU want rows of a mask at aligned addresses
         offset_bias = encoding.offset_bias(layer, length)
         if offset_bias is not None:
@@ -98,7 +98,7 @@ def masked(encoding: PositionEncoding, block: Block, v: Tensor, scale: float) ->
     """The fused kernel with bias and mask as one term."""
     term = addend(encoding, block).to(block.q.dtype)
     term = term.expand(1, *term.shape) if term.dim() == 3 else term
-    return scaled_dot_product_attention(block.q, block.k, v[:, :, block.keys], attn_mask=term, scale=scale)
+    return fused(block.q, block.k, v[:, :, block.keys], term, scale)
 
 
 def toeplitz(block: Block, v: Tensor, vector: Tensor, scale: float) -> Tensor:
@@ -111,7 +111,16 @@ def toeplitz(block: Block, v: Tensor, vector: Tensor, scale: float) -> Tensor:
     rows, keys = block.q.shape[2], block.k.shape[2]
     first = length - block.queries.stop
     bias = vector[:, first:].as_strided((1, vector.shape[0], rows, keys), (0, vector.stride(0), 1, 1))
-    reverse = scaled_dot_product_attention(
-        block.q.flip(2), block.k, v[:, :, block.keys], attn_mask=bias.to(block.q.dtype), scale=scale
-    )
-    return reverse.flip(2)
+    return fused(block.q.flip(2), block.k, v[:, :, block.keys], bias.to(block.q.dtype), scale).flip(2)
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor, term: Tensor | None, scale: float) -> Tensor:
+    """The fused kernel, causal where there is no term.
+
+    It wants values as wide as keys. Where a rotation has widened those, zeros are added: without them it falls back
+    to one that takes eight times as long and holds all T × T weights.
+    """
+    width = v.shape[-1]
+    v = pad(v, (0, k.shape[-1] - width)) if k.shape[-1] > width else v
+    output = scaled_dot_product_attention(q, k, v, attn_mask=term, is_causal=term is None, scale=scale)
+    return output[..., :width]

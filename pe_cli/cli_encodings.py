@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,3 +48,98 @@ def inspect(
     from pe_cli import describing
 
     describing.inspect(encoding, length, at_length, strategy, options.settings(set_), json)
+
+
+@app.command(epilog=example("pe properties rope alibi --explain"))
+def properties(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ENCODING or RUN]…", help="Names of encodings, or of runs; default: all encodings."),
+    ] = None,
+    set_: options.Set = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Measure no time and no memory.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the formulas; without a name, nothing is measured.")
+    ] = False,
+    threads: options.Threads = None,
+    json: options.Json = False,
+    markdown: options.Markdown = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """The measured properties of encodings, before or after training."""
+    from pe_cli import describing
+
+    describing.properties(names or [], options.settings(set_), fast, explain, threads, json, markdown, quiet)
+
+
+@app.command(epilog=example("pe plot sinusoidal --set encoding.base=1000 --set encoding.base=10000 --kind table"))
+def plot(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="ENCODING… or RUN", help="Encodings before training, runs as trained, or both."),
+    ],
+    length: Annotated[
+        int | None,
+        typer.Option(
+            "--length",
+            metavar="N",
+            parser=options.whole("--length", 1),
+            help="Characters to show.",
+            show_default="64",
+        ),
+    ] = None,
+    at_length: Annotated[
+        int | None,
+        typer.Option(
+            "--at-length",
+            metavar="N",
+            parser=options.whole("--at-length", 1),
+            help="What a strategy makes of it at this length.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option("--strategy", metavar="NAME,…", help="The strategy, or several.")
+    ] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            "--layer",
+            metavar="N",
+            parser=options.whole("--layer", 0),
+            help="The layer, from 0; default: the first that has the picture.",
+        ),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND,…",
+            help="ids, table, bias, mask, similarity, decay or attention; default: what the encoding is about.",
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set a key; one key with several values draws them side by side."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            parser=options.path("--out"),
+            help="A .png or .svg file, replaced if it is there; default: a PNG in results/plots.",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Pictures of encodings, or a run's curves.
+
+    RUN alone: its curves. With --kind, or beside an ENCODING: what its encoding has learned. A run is a directory
+    or its name in results/runs; the name of an encoding is never taken for a directory (write ./rope).
+    """
+    from pe_cli import describing, plotting
+
+    asked = plotting.Options(length, at_length, options.several(strategy), layer, options.several(kind), set_ or [])
+    describing.plot(names, asked, out, json)

@@ -182,9 +182,7 @@ def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
 def _build_once(experiment: Experiment, stated: Stated) -> None:
     """Refuse a model that cannot be built, or that is too large to be meant."""
     sizes, length = experiment.model, experiment.training.length
-    spec = ModelSpec(
-        sizes.d_model, sizes.n_heads, sizes.n_layers, train_length=length, alphabet="ab", max_position=length
-    )
+    spec = ModelSpec(sizes.d_model, sizes.n_heads, sizes.n_layers, length, "ab", max_position=length, log_n=sizes.log_n)
     try:
         layers, own = parameter_counts(spec, experiment.encoding, experiment.positions)
         if layers + own > MOST_PARAMETERS:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from json import dumps
+from pathlib import Path
 from typing import Any
 
-from pe_cli import inspection, options
-from pe_cli.catalogue import catalogue
-from pe_cli.config import ModelConfig, resolve
-from pe_cli.console import Console
-from pe_cli.inspection_tables import readable
-from pe_cli.reports import Table
-from pe_cli.tables import Column
+import torch
 
+from pe_cli import files, inspection, options, plotting, property_tables, subjects
+from pe_cli import properties as measuring
+from pe_cli.catalogue import catalogue
+from pe_cli.config import resolve
+from pe_cli.console import Console
+from pe_cli.devices import choose_threads
+from pe_cli.errors import ConfigError
+from pe_cli.inspection_tables import readable
+from pe_cli.probing import Probe, fresh_probe
+from pe_cli.progress import Display
+from pe_cli.reports import Table
+from pe_cli.subjects import Subject, width_for
+from pe_cli.tables import Column
+from pe_cli.trained import open_trained
 
 COLUMNS = {
     "name": "name",
@@ -85,10 +94,83 @@ def inspect(
         console.result("")
 
 
-def width_for(changes: Mapping[str, str]) -> dict[str, str]:
-    """A width for the heads asked for, of the default head size, where none is given."""
-    heads = changes.get("model.n_heads", "")
-    if not heads.isdecimal() or "model.d_model" in changes:
-        return {}
-    sizes = ModelConfig()
-    return {"model.d_model": str(sizes.d_model // sizes.n_heads * int(heads))}
+def properties(
+    names: Sequence[str],
+    changes: Mapping[str, str],
+    fast: bool,
+    explain: bool,
+    threads: int | None,
+    json: bool,
+    markdown: bool,
+    quiet: bool,
+) -> None:
+    console = Console(quiet)
+    torch.set_num_threads(choose_threads(threads))
+    asked = [] if explain and not names else asked_for(names, changes, console)
+    opened = {subject.name: probe_of(subject) for subject in asked if subject.run}  # what is damaged is known at once
+    rows = []
+    with console.display("encodings", len(asked)) as display:
+        for subject in asked:
+            probe = opened[subject.name] if subject.run else probe_of(subject)
+            rows.append(measured(subject, probe, not fast, display))
+    setting, explanations = measuring.setting(), measuring.explanations()
+    if json:
+        console.json({"rows": rows, **({"setting": setting, "explanations": explanations} if explain else {})})
+        return
+    if markdown:
+        console.result(property_tables.markdown(rows, *((setting, explanations) if explain else ("", {}))).rstrip())
+        return
+    if rows:
+        table = property_tables.table(rows)
+        console.table(table.rows, table.columns, table.title, table.notes)
+    if explain:
+        console.result(("\n" if rows else "") + property_tables.formulas(setting, explanations))
+
+
+def asked_for(names: Sequence[str], changes: Mapping[str, str], console: Console) -> list[Subject]:
+    if names:
+        return subjects.named(names, changes)
+    found, refused = subjects.every(changes)
+    if refused:
+        console.warn(f"left out: {', '.join(refused)}; the first of them, because: {next(iter(refused.values()))}")
+    return found
+
+
+def probe_of(subject: Subject) -> Probe:
+    if subject.run is None:
+        return fresh_probe(subject.experiment)
+    return Probe(open_trained(subject.run, torch.device("cpu")).model)
+
+
+def measured(subject: Subject, probe: Probe, costs: bool, display: Display) -> dict[str, Any]:
+    """Whose properties, and what they are."""
+    order = list(measuring.PROPERTIES)
+
+    def advance(which: str) -> None:
+        display.update(subject.name, order.index(which), len(order), property_tables.words(which))
+
+    found = measuring.measure(probe, costs, advance)
+    display.finish(subject.name)
+    block = subject.experiment.encoding
+    return {
+        "encoding": block["name"],
+        "run": None if subject.run is None else subject.run.path.name,
+        "options": {key: value for key, value in block.items() if key != "name"},
+        "train_length": probe.length,
+        "properties": found,
+    }
+
+
+def plot(names: Sequence[str], asked: plotting.Options, out: Path | None, json: bool) -> None:
+    console = Console()
+    if out is not None and out.suffix.lower() not in plotting.SUFFIXES:
+        raise ConfigError(f"--out {out}: the name of a picture ends in {' or '.join(plotting.SUFFIXES)}")
+    picture = plotting.picture(names, asked)
+    path = out or picture.default
+    with files.failing("make", path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    picture.draw(path)
+    if json:
+        console.json({"pictures": [str(path)], "title": picture.title, "parts": picture.parts, "notes": picture.notes})
+    else:
+        console.result(str(path))

@@ -31,7 +31,7 @@ class RunFailed(PeError):
 
 
 class PositionRangeError(PeError):
-    """Ids beyond the rows of a learned table."""
+    """Ids that an encoding has no numbers for, such as those beyond the rows of a learned table."""
 
 
 class StrategyRefused(PeError):

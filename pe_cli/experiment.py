@@ -59,7 +59,11 @@ class ModelConfig(Section):
     n_layers: Annotated[int, Field(gt=0, le=1024)] = 4
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     qk_norm: bool = False
+    """Queries and keys of each head are divided by their root mean square and get learned gains, one for each
+    column, which the heads of a layer share. Positions act afterwards: a rotation turns what is normalised."""
     log_n: bool = False
+    """Query i, counted from 0, is multiplied by max(1, ln(i + 1) / ln L), with L the training length: nothing
+    changes up to L, and beyond it attention to ever more keys does not go flat."""
 
     @model_validator(mode="after")
     def _heads_divide(self) -> ModelConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -79,17 +79,36 @@ def inspect_encoding(
         "train_length": spec.train_length,
         "strategy": canonical(strategy),
     }
-    encoding = strategies.apply(strategy, encoding, spec.train_length, size)
-    long = source * math.ceil(size / len(source))  # at least once: ids may differ late in the text only
-    tokens = torch.from_numpy(encode(long, alphabet)).long()[None]
+    at_work = window(encoding, spec, source, size, strategy)
+    encoding, positions = at_work.encoding, at_work.positions
     with torch.no_grad():
-        positions = encoding.positions(tokens[:, :size])
-        if reads_text(encoding, tokens):
-            facts["text"] = long[:size]
+        if at_work.reads_text:
+            facts["text"] = at_work.text
         facts["positions"] = listed_ids(positions)
         facts |= own_numbers(encoding, size, spec.train_length)
         facts |= arrays(encoding, spec, positions, size)
     return facts
+
+
+class Window(NamedTuple):
+    """An encoding, as a strategy makes it, at the characters of a text."""
+
+    encoding: PositionEncoding
+    spec: ModelSpec
+    text: str
+    positions: Positions
+    reads_text: bool
+    """Whether another text has other ids."""
+
+
+def window(encoding: PositionEncoding, spec: ModelSpec, source: str, size: int, strategy: str) -> Window:
+    """The first `size` characters of `source`, repeated, and their ids; the alphabet is that of `spec`."""
+    encoding = strategies.apply(strategy, encoding, spec.train_length, size)
+    long = source * math.ceil(size / len(source))  # at least once: ids may differ late in the text only
+    tokens = torch.from_numpy(encode(long, spec.alphabet)).long()[None]
+    with torch.no_grad():
+        positions = encoding.positions(tokens[:, :size])
+        return Window(encoding, spec, long[:size], positions, reads_text(encoding, tokens))
 
 
 def reads_text(encoding: PositionEncoding, tokens: Tensor) -> bool:
@@ -108,13 +127,16 @@ def listed_ids(positions: Positions) -> list[Any]:
 
 
 def own_numbers(encoding: PositionEncoding, length: int, train_length: int) -> dict[str, Any]:
-    """What the encoding has a name for, and how many waves do not complete a turn in the training length."""
+    """What the encoding has a name for, and how many waves do not complete a turn in the training length.
+
+    A frequency of zero is no wave: its wavelength is infinite, shown as null, and not counted.
+    """
     facts: dict[str, Any] = {}
     for key, value in encoding.numbers(length).items():
         facts[key] = plain(value)
         prefix, dot, name = key.rpartition(".")
         if name == "wavelengths":
-            facts[f"{prefix}{dot}incomplete_wavelengths"] = int((value > train_length).sum())
+            facts[f"{prefix}{dot}incomplete_wavelengths"] = int(((value > train_length) & value.isfinite()).sum())
     return facts
 
 
@@ -185,7 +207,7 @@ def plain(tensor: Tensor) -> Any:
     """Nested lists of Python numbers, or one number; None where it is not finite, and no negative zero."""
     if not tensor.is_floating_point():
         return tensor.tolist()
-    array = tensor.detach().cpu().numpy() + 0.0
+    array = np.asarray(tensor.detach().cpu().numpy() + 0.0)  # the sum of a number alone is no array
     cells = array.astype(object)
     cells[~np.isfinite(array)] = None
     return cells.tolist()

@@ -10,8 +10,15 @@ COUNTED = {
     "buckets": "distance",
     "rows": "distance",
     "slopes": "head",
+    "decays": "head",
+    "compressions": "head",
+    "r1": "head",
+    "r2": "head",
+    "thresholds": "layer",
+    "scales": "layer",
     "inverse_frequencies": "pair",
     "wavelengths": "pair",
+    "zeta": "pair",
 }
 """What the entries of a list belong to; others are only numbered."""
 CORNER = 8

@@ -30,11 +30,10 @@ class Transformer(nn.Module):
         *,
         dropout: float = 0.0,
         qk_norm: bool = False,
-        log_n: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(spec.alphabet), spec.d_model)
-        self.blocks = nn.ModuleList(Layer(spec, index, dropout, qk_norm, log_n) for index in range(spec.n_layers))
+        self.blocks = nn.ModuleList(Layer(spec, index, dropout, qk_norm) for index in range(spec.n_layers))
         self.norm = nn.RMSNorm(spec.d_model)
         self.head = nn.Linear(spec.d_model, len(spec.alphabet), bias=False)
         self.dropout = nn.Dropout(dropout)
@@ -62,11 +61,11 @@ class Transformer(nn.Module):
 class Layer(nn.Module):
     """x + attention(norm(x)), then x + SwiGLU(norm(x)); only `queries` go beyond the keys and values."""
 
-    def __init__(self, spec: ModelSpec, index: int, dropout: float, qk_norm: bool, log_n: bool) -> None:
+    def __init__(self, spec: ModelSpec, index: int, dropout: float, qk_norm: bool) -> None:
         super().__init__()
         width, hidden = spec.d_model, hidden_size(spec.d_model)
         self.index, self.n_heads = index, spec.n_heads
-        self.log_n_length = spec.train_length if log_n else None
+        self.log_n_length = spec.train_length if spec.log_n else None
         self.norm_attention, self.norm_feed = nn.RMSNorm(width), nn.RMSNorm(width)
         self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
         self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
@@ -113,14 +112,13 @@ def new_model(
     positions: object = "sequential",
     dropout: float = 0.0,
     qk_norm: bool = False,
-    log_n: bool = False,
 ) -> Transformer:
     """A model with fresh weights. At one seed the shared weights do not depend on the encoding."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seeded(seed, "encoding").initial_seed())
         encoding = samplers.apply(positions, build(block, spec), spec)
         torch.manual_seed(seeded(seed, "initialisation").initial_seed())
-        return Transformer(spec, encoding, dropout=dropout, qk_norm=qk_norm, log_n=log_n)
+        return Transformer(spec, encoding, dropout=dropout, qk_norm=qk_norm)
 
 
 class Unfilled(TorchFunctionMode):
@@ -135,7 +133,7 @@ class Unfilled(TorchFunctionMode):
 def parameter_counts(spec: ModelSpec, block: object, positions: object = "sequential") -> tuple[int, int]:
     """The parameters of all layers and those of the encoding, counted where no size takes memory."""
     with torch.device("meta"), Unfilled():
-        layer = Layer(spec, 0, dropout=0.0, qk_norm=False, log_n=False)
+        layer = Layer(spec, 0, dropout=0.0, qk_norm=False)
         encoding = samplers.apply(positions, build(block, spec), spec)
     layers, own = (sum(parameter.numel() for parameter in part.parameters()) for part in (layer, encoding))
     return spec.n_layers * layers, own

@@ -1,26 +1,20 @@
-"""Pictures of results: loss against length. They read frames and know no models.
-
-Matplotlib is imported when something is drawn, and draws in its own style without a display: neither
-MPLBACKEND nor a matplotlibrc of the user changes a picture.
-"""
+"""Pictures of results: loss against length. They read frames and know no models."""
 
 from __future__ import annotations
 
-import io
 import math
-import os
 import textwrap
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from pe_cli import curves, files
+from pe_cli import curves
 from pe_cli.curves import Curve, printed
-from pe_cli.errors import PeError, RunError
+from pe_cli.drawing import drawing, save
+from pe_cli.errors import RunError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,13 +32,6 @@ SPREAD = 2.5
 """Where the largest loss is above this many times the smallest, the axis is logarithmic, and ..."""
 CLOSE_UP = 1.5
 """... a second panel shows the losses up to this many times the smallest, on a linear one."""
-_STYLE = {
-    "font.size": 10,
-    "axes.titlesize": 9.5,
-    "legend.fontsize": 8.5,
-    "figure.titlesize": 12,
-    "text.parse_math": False,  # a dollar sign in a name is one
-}
 _SMALL: dict[str, Any] = {"fontsize": 8, "color": "#444444"}
 _DPI = 150
 _PANEL = (5.6, 3.7)
@@ -71,34 +58,16 @@ def plot_comparison(rows: pd.DataFrame, path: Path, title: str) -> None:
         save(_losses_by_length(curves.of_configs(rows), title), path)
 
 
-@contextmanager
-def drawing(path: Path) -> Iterator[None]:
-    """Matplotlib as it comes, and every failure a RunError that names the file."""
-    backend = os.environ.pop("MPLBACKEND", None)  # an unknown one would stop the import
-    try:
-        from matplotlib import style
+def plot_run(
+    training: pd.DataFrame, validation: pd.DataFrame | None, extrapolation: pd.DataFrame | None, path: Path, title: str
+) -> None:
+    """The loss of one run by step, and by length for each strategy and protocol where that was evaluated.
 
-        with warnings.catch_warnings(), style.context(["default", _STYLE], after_reset=True):
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")
-            yield
-    except ImportError as error:
-        raise RunError(f"cannot draw {os.path.abspath(path)}: {error}; pip install matplotlib") from error
-    except PeError as error:
-        raise RunError(f"cannot draw {os.path.abspath(path)}: {error}") from error
-    except Exception as error:  # the numbers are on the disk by now, and no picture may take them away
-        raise RunError(f"cannot draw {os.path.abspath(path)}: {type(error).__name__}: {error}") from error
-    finally:
-        if backend is not None:
-            os.environ["MPLBACKEND"] = backend
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a PNG, whole or not at all; equal pictures are equal files."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    png = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
-    files.write_bytes(path, png.getvalue())
+    The frames are training.csv, validation.csv and extrapolation.csv. RunError, with the file named, for whatever
+    goes wrong.
+    """
+    with drawing(path):
+        save(_run(training, validation, extrapolation, title), path)
 
 
 def tick_lengths(lengths: Sequence[int], always: Sequence[int] = ()) -> list[int]:
@@ -155,6 +124,50 @@ def _losses_by_length(drawn: Sequence[Curve], title: str) -> Figure:
     return figure
 
 
+def _run(
+    training: pd.DataFrame, validation: pd.DataFrame | None, extrapolation: pd.DataFrame | None, title: str
+) -> Figure:
+    """One panel by step and one for each protocol by length, all with one axis of losses where that is possible."""
+    from matplotlib.figure import Figure
+
+    drawn = [] if extrapolation is None else curves.of_strategies(extrapolation)
+    protocols = list(dict.fromkeys(name for curve in drawn for name in curve.rows["protocol"]))
+    width = _PANEL[0] * (1 + len(protocols))
+    notes = [
+        line for note in (_notes(drawn, protocols) if drawn else []) for line in textwrap.wrap(note, round(width * 16))
+    ]
+    figure = Figure(figsize=(width, _PANEL[1] + 0.7 + 0.14 * len(notes)), dpi=_DPI, layout="constrained")
+    by_step, *by_length = figure.subplots(1, 1 + len(protocols), squeeze=False)[0]
+    finite = training[np.isfinite(training["loss"].astype(float))]
+    by_step.plot(finite["step"], finite["loss"], color="#9a9a9a", linewidth=0.9, label="training")
+    if validation is not None:
+        by_step.plot(
+            validation["step"], validation["loss"], color=COLOURS[0], linewidth=1.5, marker="o", label="validation"
+        )
+    by_step.set_xlabel("step")
+    by_step.set_ylabel("loss (nats per character)")
+    by_step.set_title("while training", loc="left")
+    _clear(by_step)
+    for axes, protocol in zip(by_length, protocols, strict=True):
+        parts = [part for curve in drawn if len((part := curve.of(protocol)).drawn)]
+        for part in parts:
+            _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08).set_label(part.label)
+        rows = pd.concat([curve.of(protocol).rows for curve in drawn])
+        _length_axis(axes, rows)
+        axes.set_xlabel("length of the evaluation window (characters)")
+        _head(axes, protocol, parts, sorted(rows["train_length"].unique()))
+        losses = rows[rows["drawn"]]["loss"]
+        if len(losses) and 0 < SPREAD * losses.min() < losses.max():
+            _logarithmic(axes)
+            axes.set_ylabel("loss, logarithmic")
+    for axes in (by_step, *by_length):
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(loc="best", frameon=True, framealpha=0.85, edgecolor="none", handlelength=3.0)
+    figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
+    figure.supxlabel("\n".join(notes), x=0.01, ha="left", linespacing=1.35, **_SMALL)
+    return figure
+
+
 def _draw(axes: Axes, curve: Curve, band: float) -> Line2D:
     points = curve.points()
     colour = COLOURS[curve.look % len(COLOURS)]
@@ -183,11 +196,15 @@ def _length_axis(axes: Axes, rows: pd.DataFrame) -> None:
     ticks = tick_lengths(lengths, trained)
     axes.set_xticks(ticks, [str(length) for length in ticks])
     axes.minorticks_off()
+    _clear(axes)
+    for length in trained:
+        axes.axvline(length, color="#666666", linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
+
+
+def _clear(axes: Axes) -> None:
     axes.grid(color="#e4e4e4", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    for length in trained:
-        axes.axvline(length, color="#666666", linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
 
 
 def _head(axes: Axes, protocol: str, parts: Sequence[Curve], trained: Sequence[int]) -> None:

@@ -29,7 +29,9 @@ class Trained:
 def spec_of(experiment: Experiment, alphabet: str) -> ModelSpec:
     """The sizes of the model that an experiment describes."""
     sizes, length = experiment.model, experiment.training.length
-    return ModelSpec(sizes.d_model, sizes.n_heads, sizes.n_layers, length, alphabet, max_position=length)
+    return ModelSpec(
+        sizes.d_model, sizes.n_heads, sizes.n_layers, length, alphabet, max_position=length, log_n=sizes.log_n
+    )
 
 
 def fresh_model(experiment: Experiment, alphabet: str) -> Transformer:
@@ -42,7 +44,6 @@ def fresh_model(experiment: Experiment, alphabet: str) -> Transformer:
         positions=experiment.positions,
         dropout=options.dropout,
         qk_norm=options.qk_norm,
-        log_n=options.log_n,
     )
 
 

@@ -46,7 +46,13 @@ def test_a_row_of_an_encoding() -> None:
                 "default": 8.0,
                 "type": "number > 0",
                 "line": "The last head of a power-of-two count gets the slope 2 ** -max_exponent.",
-            }
+            },
+            "slopes": {
+                "default": "fixed",
+                "type": "fixed or learned",
+                "line": "learned: they start at the fixed ones and are trained as logarithms, one for each head in all "
+                "layers.",
+            },
         },
         "line": "a penalty on the logits that grows linearly with distance.",
     }

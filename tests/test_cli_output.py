@@ -25,6 +25,8 @@ COMMANDS = [
     "compare",
     "list",
     "inspect",
+    "plot",
+    "properties",
     "config",
     "sample",
 ]

@@ -317,7 +317,7 @@ def test_steps_may_be_zero(resolved: Resolver) -> None:
 
 def test_nested_encodings_are_resolved(resolved: Resolver) -> None:
     encoding = resolved("encoding: {name: mix, parts: [{name: alibi, max_exponent: 4}, none]}").experiment.encoding
-    assert encoding["parts"] == [{"name": "alibi", "max_exponent": 4.0}, {"name": "none"}]
+    assert encoding["parts"] == [{"name": "alibi", "max_exponent": 4.0, "slopes": "fixed"}, {"name": "none"}]
 
 
 def test_a_bad_option_of_a_part_is_refused_with_its_name(refusal: Callable[..., str]) -> None:
@@ -390,7 +390,7 @@ def test_an_option_that_was_not_given_changes_nothing(resolved: Resolver) -> Non
 
 def test_an_encoding_from_the_command_line_replaces_the_whole_block(resolved: Resolver) -> None:
     found = resolved("encoding: {name: rope, base: 500}", {"encoding": "alibi", "encoding.max_exponent": "4"})
-    assert found.experiment.encoding == {"name": "alibi", "max_exponent": 4.0}
+    assert found.experiment.encoding == {"name": "alibi", "max_exponent": 4.0, "slopes": "fixed"}
     assert found.origins["encoding.name"] == found.origins["encoding.max_exponent"] == "command line"
 
 

@@ -145,6 +145,13 @@ def test_rope_frequencies_of_a_head_of_eight() -> None:
     assert longer["incomplete_wavelengths"] == 1
 
 
+def test_a_frequency_of_zero_is_no_wave_that_fails_to_complete_a_turn() -> None:
+    found = facts("p_rope", model__d_model=32, model__n_heads=4)
+    assert found["inverse_frequencies"] == pytest.approx([1, 0.1, 0.01, 0], rel=1e-12)
+    assert found["wavelengths"][3] is None
+    assert found["incomplete_wavelengths"] == 1  # 628 ids, in 128 characters
+
+
 def test_a_base_is_an_option() -> None:
     found = facts("rope", model__d_model=16, model__n_heads=4, encoding__base="100")
     assert found["inverse_frequencies"] == pytest.approx([1, 0.1], rel=1e-12)
@@ -243,7 +250,7 @@ def test_readable_shows_single_values_first() -> None:
     assert {row["fact"]: row["value"] for row in first.rows} == {
         "encoding": "alibi",
         "family": "relative bias",
-        "options": "max_exponent: 8",
+        "options": "max_exponent: 8; slopes: fixed",
         "parameters": "0",
         "reference": "Press, Smith and Lewis 2022, arXiv:2108.12409",
         "sees": "distances only",

@@ -51,8 +51,8 @@ def test_no_character_sees_a_later_one_in_bfloat16(case: Case, monkeypatch: pyte
 
 
 def layers(case: Case, length: int) -> Iterator[tuple[PositionEncoding, LayerView, Tensor]]:
-    """Each layer of a model at work on random queries, keys and values."""
-    encoding = case.model().encoding
+    """Each layer of a model at work on random queries, keys and values; learned tables reach to the end of them."""
+    encoding = case.model(max_position=length).encoding
     positions = encoding.positions(text(length))
     generator = torch.Generator().manual_seed(3)
     for index in range(case.n_layers):

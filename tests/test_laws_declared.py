@@ -62,7 +62,7 @@ def test_ids_between_whole_numbers_have_a_meaning_where_declared(case: Case) -> 
 def test_ids_in_batch_shape_are_the_same_ids(case: Case) -> None:
     """Samplers give each row of a batch its own ids, and no step: the distances are then evaluated."""
     model, tokens = case.model().eval(), text(TRAIN_LENGTH)
-    spread = with_ids(model, lambda positions: Positions(positions.ids.expand(2, -1).clone()))
+    spread = with_ids(model, lambda positions: Positions(positions.ids.expand(2, *positions.ids.shape[1:]).clone()))
     with torch.no_grad():
         close(spread(tokens), model(tokens))
     close(spread(tokens), model(tokens))

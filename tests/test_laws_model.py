@@ -36,7 +36,7 @@ def test_every_parameter_gets_a_gradient(case: Case) -> None:
 
 @every_case
 def test_a_bfloat16_step_is_close_to_a_float32_step(case: Case) -> None:
-    model, tokens = case.model(), text(TRAIN_LENGTH + 1, batch=4)
+    model, tokens = case.model(), text(TRAIN_LENGTH + 1, batch=16)  # so many that a few kinks passed do not count
     exact = all_gradients(model, tokens)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = all_gradients(model, tokens)

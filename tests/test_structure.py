@@ -27,10 +27,12 @@ STRATEGIES = [f"pe_cli.strategies.{name}" for name in strategies.names()]
 ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
     schema  files  yaml_source  streams  built_in  devices  versions  curves  progress  reports  inspection_tables
-    plots  console  locks  signals  checkpoint  stated  corpus
-    runs
+    drawing  property_tables  console  locks  signals  checkpoint  stated  corpus
+    runs  plots  panels
+    heatmaps  charts
+    figures
     encodings  encodings.views
-    encodings.base  encodings._sparse
+    encodings.base  encodings._sparse  encodings._relative  encodings._tables  encodings._distance  encodings._structure
     encodings.registry  encodings._composition  encodings._rotary
     ENCODINGS
     samplers  strategies.registry  strategies._ids  attention
@@ -41,8 +43,13 @@ ORDER = """
     config  options  catalogue
     optimizers  trained
     training  evaluation  sampling  inspection
-    extrapolation  comparison
-    execution  collection
+    distances  subjects  extrapolation  comparison  probing
+    execution  collection  efficiency
+    properties
+    side_by_side  kinds
+    maps  distance_charts
+    pictures
+    plotting
     commands  describing
     comparing  cli_encodings
     cli
@@ -53,9 +60,16 @@ MODEL = {"attention", "encodings", "strategies", "samplers", "model", "training"
 # A name of an encoding or a strategy is a fact of its own file. Where another file says it all the same, and why:
 NAMES_ELSEWHERE = {
     "experiment": ({"rope", "none", "interpolate", "repeat_last"}, "the defaults of a config"),
+    "encodings.anchored": ({"sinusoidal"}, "the default inner encoding"),
+    "encodings.alibi": ({"fixed", "learned"}, "the values of an option"),
     "encodings.bipe": ({"sinusoidal", "rope"}, "the default parts of a composition"),
     "encodings.layered": ({"rope", "sliding_window", "none"}, "the default parts of a composition"),
     "encodings.mix": ({"learned", "t5"}, "the default parts of a composition"),
+    "encodings.dape": ({"alibi"}, "the default inner encoding"),
+    "encodings.dape_v2": ({"alibi"}, "the default inner encoding"),
+    "encodings.dilated": ({"rope"}, "the default inner encoding"),
+    "encodings.fixed": ({"rope"}, "the default inner encoding"),
+    "encodings.sinks": ({"rope"}, "the default inner encoding"),
     "encodings.sliding_window": ({"rope"}, "the default inner encoding"),
     "encodings.strided": ({"rope"}, "the default inner encoding"),
     "encodings.registry": ({"none"}, "what the empty value of YAML means"),
@@ -64,7 +78,11 @@ NAMES_ELSEWHERE = {
     "schema": ({"none"}, "how a person writes the empty value"),
     "catalogue": ({"none"}, "how the empty value is called for a person"),
     "scoring": ({"none"}, "an argument of torch"),
+    "drawing": ({"none"}, "an argument of matplotlib"),
+    "plots": ({"none"}, "an argument of matplotlib"),
     "cli_encodings": ({"none"}, "the default strategy"),
+    "plotting": ({"none"}, "the default strategy"),
+    "side_by_side": ({"none"}, "the default strategy"),
     "inspection": ({"none"}, "the default strategy"),
     "evaluation": ({"none"}, "no strategy is what strategies are measured against"),
     "comparison": ({"none"}, "no strategy is what strategies are measured against"),
@@ -129,7 +147,13 @@ def test_imports_point_one_way() -> None:
             assert level_of[name] < level_of[module] or name == "pe_cli.errors", f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("module", ["plots", "reports", "curves", "console", "progress", "tables", "inspection_tables"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "drawing", "plots", "panels", "heatmaps", "charts", "figures",
+        "reports", "curves", "console", "progress", "tables", "inspection_tables",
+    ],
+)  # fmt: skip
 def test_what_shows_results_knows_no_model(module: str) -> None:
     for name in reached(f"pe_cli.{module}"):
         assert name.split(".")[1] not in MODEL, f"{module} comes to {name}"
@@ -145,7 +169,7 @@ def test_only_commands_report() -> None:
     ("library", "allowed"),
     [
         ("rich", {"console", "progress", "tables"}),
-        ("matplotlib", {"plots"}),
+        ("matplotlib", {"drawing", "plots", "panels", "heatmaps", "charts", "figures"}),
         ("typer", {"cli", "cli_encodings", "options"}),
         ("yaml", {"yaml_source"}),
         ("safetensors", {"checkpoint"}),
@@ -159,7 +183,18 @@ def test_a_library_has_its_place(library: str, allowed: set[str]) -> None:
 
 @pytest.mark.parametrize("module", ENCODINGS)
 def test_an_encoding_knows_no_other(module: str) -> None:
-    parts = {"views", "base", "registry", "_composition", "_rotary", "_sparse"}
+    parts = {
+        "views",
+        "base",
+        "registry",
+        "_composition",
+        "_rotary",
+        "_sparse",
+        "_relative",
+        "_tables",
+        "_distance",
+        "_structure",
+    }
     assert own(module) <= {f"pe_cli.encodings.{part}" for part in parts} | {"pe_cli.errors"}
 
 

@@ -228,7 +228,13 @@ class Composition(PositionEncoding):
         return min(part.trained_length(train_length) for part in self.members())
 
     def numbers(self, length: int) -> dict[str, Tensor]:
-        return {f"{part.name}.{key}": value for part in self.members() for key, value in part.numbers(length).items()}
+        """Those of each part, under its name; parts of one name are counted from 1."""
+        names = [part.name for part in self.members()]
+        found: dict[str, Tensor] = {}
+        for place, part in enumerate(self.members()):
+            number = f"#{names[: place + 1].count(part.name)}" if names.count(part.name) > 1 else ""
+            found |= {f"{part.name}{number}.{key}": value for key, value in part.numbers(length).items()}
+        return found
 
 
 def renumbered(positions: Positions, change: Callable[[Positions], Positions]) -> Positions:

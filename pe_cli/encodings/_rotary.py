@@ -7,17 +7,30 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from pe_cli.encodings.base import Family, ModelSpec, PositionEncoding, Sees, precise
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, precise
 from pe_cli.encodings.views import LayerView
 from pe_cli.errors import ConfigError
 
 Layout = Literal["halves", "interleaved"]
 
 
+class RotaryOptions(EncodingOptions):
+    """What the encodings that turn pairs of columns have in common."""
+
+    base: float = Field(default=10000.0, ge=1)
+    """b: the slowest pair turns once in about 2πb ids."""
+    layout: Layout = "halves"
+    """halves: columns k and k + n are a pair, of n pairs; interleaved: columns 2k and 2k + 1."""
+
+
 class Rotary(PositionEncoding):
-    """Turns pairs of columns of queries and keys by id × frequency; other columns stay as they are."""
+    """Turns pairs of columns of queries and keys by id × frequency; other columns stay as they are.
+
+    A pair of frequency zero stays too: where there is no other, no ids are seen.
+    """
 
     family = Family.ROTARY
     sees = Sees.DISTANCE
@@ -27,6 +40,8 @@ class Rotary(PositionEncoding):
         self.frequencies = tuple(frequencies)
         """Radians per id of each pair. Numbers, not a buffer: no cast or move of the model can round them."""
         self.layout: Layout = layout
+        if not any(self.frequencies):
+            self.sees = Sees.NOTHING
 
     def rotate(self, layer: LayerView) -> tuple[Tensor, Tensor]:
         angle = angles(layer.positions.ids, self.frequencies)[:, None]  # (B or 1, 1, T, pairs)
@@ -41,6 +56,17 @@ class Rotary(PositionEncoding):
 def inverse_frequencies(width: int, base: float) -> tuple[float, ...]:
     """base^(−2k / width) for the pairs k = 0, 1, … of `width` columns; an odd last column has one too."""
     return tuple(base ** (-2 * pair / width) for pair in range((width + 1) // 2))
+
+
+def completing_a_turn(frequencies: Sequence[float], spec: ModelSpec, name: str) -> tuple[float, ...]:
+    """The frequencies, those of waves longer than the training length set to zero; ConfigError where all are."""
+    lowest = 2 * math.pi / spec.train_length
+    if frequencies[0] < lowest:
+        raise ConfigError(
+            f"encoding.{name}: training.length {spec.train_length} is shorter than the shortest wave, of 2π ids, "
+            "and no other would be left; 7 or more would do"
+        )
+    return tuple(frequency if frequency >= lowest else 0.0 for frequency in frequencies)
 
 
 def angles(ids: Tensor, frequencies: Sequence[float]) -> Tensor:

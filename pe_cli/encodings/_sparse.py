@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
+
+from pe_cli.errors import ConfigError
+
+
+def root_stride(train_length: int) -> int:
+    """The length at which two steps of a factorised pattern cost least: √L, rounded."""
+    return round(math.sqrt(train_length))
+
+
+def near_heads(n_heads: int, device: torch.device) -> Tensor:
+    """The heads (H, 1, 1) that have the near keys where two sets are shared out: the first half and a middle one."""
+    return (2 * torch.arange(n_heads, device=device) < n_heads)[:, None, None]
+
+
+def require_two_heads(n_heads: int, key: str) -> None:
+    """ConfigError where two sets cannot be shared out among heads."""
+    if n_heads == 1:
+        raise ConfigError(f"{key}: heads gives half of the heads to each, and model.n_heads is 1; write pattern: union")
 
 
 def local(offset: Tensor, size: int) -> Tensor:
@@ -29,6 +50,20 @@ def periodic_reach(queries: slice, stride: int, local_size: int, device: torch.d
     to_last = queries.stop - 1 - keys
     wanted = to_last % stride < queries.stop - queries.start
     return keys[wanted | (keys > queries.start - local_size)]
+
+
+def dilated_reach(queries: slice, size: int, dilations: Iterable[int], device: torch.device) -> slice | Tensor:
+    """The keys at 0, δ, …, (size − 1) δ before any of the queries, for any of the dilations δ."""
+    widest = max(dilations)
+    start = max(0, queries.start - (size - 1) * widest)
+    if queries.stop - queries.start >= widest:
+        return slice(start, queries.stop)
+    keys = torch.arange(start, queries.stop, device=device)
+    wanted = torch.zeros_like(keys, dtype=torch.bool)
+    for dilation in dilations:
+        steps = ((queries.start - keys + dilation - 1) // dilation).clamp(min=0)  # to the first query that may see it
+        wanted |= (steps < size) & (keys + steps * dilation < queries.stop)
+    return keys[wanted]
 
 
 def both_allowed(first: Tensor | None, second: Tensor | None) -> Tensor | None:

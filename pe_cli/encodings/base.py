@@ -62,6 +62,8 @@ class ModelSpec:
     alphabet: str
     max_position: int
     """Number of ids that training can show: it sizes learned tables."""
+    log_n: bool = False
+    """Whether the model itself multiplies queries by `log_n_factor`: no one else may then do so again."""
 
     @property
     def d_head(self) -> int:

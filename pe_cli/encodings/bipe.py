@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat
 from torch import Tensor
-from torch.nn import functional as F
 
 from pe_cli.encodings._composition import Composition, renumbered
+from pe_cli.encodings._structure import among, segments
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Positions
@@ -62,11 +62,10 @@ class BiPE(Composition):
             )
         super().__init__(options, spec, list(parts.values()))
         self.refuse_conflicts("encoding.bipe")
-        ends = torch.tensor([character in options.separators for character in spec.alphabet])
-        self.register_buffer("ends", ends, persistent=False)
+        self.register_buffer("ends", among(spec.alphabet, options.separators), persistent=False)
 
     def positions(self, tokens: Tensor, generator: torch.Generator | None = None) -> Positions:
-        offset, segment = bilevel(self.ends[tokens])
+        offset, segment = (numbers.float() for numbers in segments(self.ends[tokens]))
         if self.options.max_offset is not None:
             offset = offset.clamp(max=self.options.max_offset)
         ids = (Positions(offset), Positions(segment * self.options.segment_scale))
@@ -85,11 +84,3 @@ class BiPE(Composition):
 def given(positions: Positions, own: Positions) -> Positions:
     """`own` in the place of all ids, however an encoding is composed."""
     return renumbered(positions, lambda _: own)
-
-
-def bilevel(ends: Tensor) -> tuple[Tensor, Tensor]:
-    """Offset in the segment and number of it, float32 (B, T), where `ends` (B, T) marks separators."""
-    before = F.pad(ends[:, :-1].long(), (1, 0))
-    index = torch.arange(ends.shape[1], device=ends.device)
-    start = (before * index).cummax(dim=1).values
-    return (index - start).float(), before.cumsum(dim=1).float()

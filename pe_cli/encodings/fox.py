@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pe_cli.encodings._relative import sum_between
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, precise
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Block, LayerView
@@ -45,10 +46,7 @@ class FoX(PositionEncoding):
         return precise(gates.transpose(1, 2)).cumsum(dim=-1)
 
     def bias(self, block: Block) -> Tensor:
-        # counted from the block's first query: near keys, whose weight is large, get small and exact terms
-        sums = block.state - block.state[:, :, block.queries.start, None]
-        sums = sums.to(block.layer.x.dtype)
-        return sums[:, :, block.queries, None] - sums[:, :, None, block.keys]
+        return sum_between(block.state, block)
 
     def numbers(self, length: int) -> dict[str, Tensor]:
         return {"forget_gates": self.gate_bias.detach().sigmoid()}

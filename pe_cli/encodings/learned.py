@@ -7,10 +7,10 @@ from pydantic import NonNegativeFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pe_cli.encodings._tables import between, refuse_beyond
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Positions
-from pe_cli.errors import PositionRangeError
 
 
 @register
@@ -39,17 +39,9 @@ class Learned(PositionEncoding):
         self.table = nn.Parameter(torch.empty(spec.max_position, spec.d_model).normal_(std=options.init_std))
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        ids, rows = positions.ids, len(self.table)
-        lowest, highest = (bound.item() for bound in torch.aminmax(ids))
-        if lowest < 0 or highest > rows - 1:
-            beyond = highest if highest > rows - 1 else lowest
-            raise PositionRangeError(
-                f"the learned table has {rows} rows, for the ids 0 to {rows - 1}; the text asks for id {beyond:.10g}"
-            )
-        below = ids.floor()
-        row = F.embedding(below.long(), self.table)
-        following = F.embedding((below.long() + 1).clamp(max=rows - 1), self.table)
-        return x + torch.lerp(row, following, (ids - below)[..., None].to(row.dtype))
+        last = len(self.table) - 1
+        refuse_beyond(positions.ids, last, f"the learned table has {len(self.table)} rows")
+        return x + between(positions.ids, last, lambda whole: F.embedding(whole, self.table))
 
     def trained_length(self, train_length: int) -> int:
         return len(self.table)

@@ -8,6 +8,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
+from pe_cli.encodings._relative import far_keys
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Block
@@ -49,7 +50,7 @@ class Shaw(PositionEncoding):
         rows = self.key_rows[block.layer.index]
         queries = block.layer.q[:, :, block.queries].to(rows.dtype) / math.sqrt(rows.shape[-1])
         by_row = queries @ rows.T  # (B, H, Q, c + 1): every product once, then picked by distance
-        far = self.far(block)
+        far = far_keys(block.distance, self.options.clip)
         near = by_row.gather(-1, self.row(block, far, by_row))
         return torch.cat((by_row[..., -1:].expand(*by_row.shape[:-1], far), near), dim=-1)
 
@@ -57,7 +58,7 @@ class Shaw(PositionEncoding):
         mixed = weights @ v
         if self.value_rows is None:
             return mixed
-        rows, far = self.value_rows[block.layer.index], self.far(block)
+        rows, far = self.value_rows[block.layer.index], far_keys(block.distance, self.options.clip)
         weights = weights.to(rows.dtype)
         by_row = torch.zeros(*weights.shape[:-1], len(rows), dtype=rows.dtype, device=rows.device)
         by_row = by_row.scatter_add(-1, self.row(block, far, weights), weights[..., far:])
@@ -66,11 +67,6 @@ class Shaw(PositionEncoding):
 
     def hooks(self, index: int) -> frozenset[str]:
         return super().hooks(index) - (frozenset() if self.options.values else {"values"})
-
-    def far(self, block: Block) -> int:
-        """How many of the first keys are at the clipped distance from every query: they share one row."""
-        clipped = (block.distance >= self.options.clip).flatten(0, 1).all(dim=0)
-        return int(clipped.long().cumprod(0).sum())
 
     def row(self, block: Block, far: int, like: Tensor) -> Tensor:
         """The row of each query and each key after the first `far`, (B, H, Q, K)."""

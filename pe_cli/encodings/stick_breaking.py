@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -18,8 +20,9 @@ class StickBreaking(PositionEncoding):
     .. math:: \alpha_{ij} = \beta_{ij} \prod_{j<t<i} (1 - \beta_{it}), \quad
               \beta_{ij} = \sigma(q_i \cdot k_j / \sqrt{d}), \quad j < i
 
-    A character does not attend to itself, so the first one attends to nothing and its output is zero.
-    The weights of a query sum to at most 1; what is left over is the remainder.
+    A character does not attend to itself, so the first one attends to nothing and its output is zero. The
+    released code also has a variant in which it does, as the nearest key: then j ≤ i, and t runs up to i. The
+    weights of a query sum to at most 1; what is left over is the remainder.
     """
 
     name = "stick_breaking"
@@ -29,11 +32,13 @@ class StickBreaking(PositionEncoding):
     sees = Sees.NOTHING
 
     class Options(EncodingOptions):
+        nearest: Literal["previous", "own"] = "previous"
+        """The key that takes its share first: the character before the query, or the query's own."""
         remainder: bool = False
         """Whether what is left over goes to the character's own value. The paper's equation leaves it out."""
 
     def weights(self, scores: Tensor, allowed: Tensor, block: Block) -> Tensor:
-        past = allowed & (block.offset > 0)
+        past = allowed & (block.offset > 0) if self.options.nearest == "previous" else allowed
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         left = F.logsigmoid(-scores).masked_fill(~past, 0.0)  # ln(1 − β), and nothing taken by hidden keys
         later = left[..., 1:].flip(-1).cumsum(dim=-1).flip(-1)  # over t > j, near keys first

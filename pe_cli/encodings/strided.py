@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
@@ -10,11 +9,20 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from pe_cli.encodings._composition import Wrapper
-from pe_cli.encodings._sparse import both_allowed, local, local_reach, meeting, periodic, periodic_reach
+from pe_cli.encodings._sparse import (
+    both_allowed,
+    local,
+    local_reach,
+    meeting,
+    near_heads,
+    periodic,
+    periodic_reach,
+    require_two_heads,
+    root_stride,
+)
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import ConfigError
 
 
 @register
@@ -46,12 +54,9 @@ class Strided(Wrapper):
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec, build(options.encoding, spec))
-        if options.pattern == "heads" and spec.n_heads == 1:
-            raise ConfigError(
-                "encoding.strided.pattern: heads gives half of the heads to each, and model.n_heads is 1; "
-                "write pattern: union"
-            )
-        self.stride = options.stride or round(math.sqrt(spec.train_length))
+        if options.pattern == "heads":
+            require_two_heads(spec.n_heads, "encoding.strided.pattern")
+        self.stride = options.stride or root_stride(spec.train_length)
 
     def mask(self, block: Block) -> Tensor | None:
         near, every = local(block.offset, self.stride), periodic(block.offset, self.stride)
@@ -63,8 +68,7 @@ class Strided(Wrapper):
             case "union":
                 own = near | every
             case _:
-                heads = torch.arange(self.spec.n_heads, device=near.device)
-                own = torch.where((2 * heads < self.spec.n_heads)[:, None, None], near, every)
+                own = torch.where(near_heads(self.spec.n_heads, near.device), near, every)
         return both_allowed(own, self.inner.mask(block))
 
     def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:

@@ -26,11 +26,15 @@ class ReRoPE(Wrapper):
         self.window, self.log_n_length = window, log_n_length
 
     def prepare(self, layer: LayerView) -> tuple[Tensor, Tensor]:
-        """Queries turned as at id `window` and keys as at id 0: every pair of them is that far apart."""
-        ids = layer.positions.ids
-        queries, _ = self.inner.rotate(layer.at(Positions(torch.full_like(ids, self.window))))
-        _, keys = self.inner.rotate(layer.at(Positions(torch.zeros_like(ids))))
-        return queries, keys
+        """Queries turned as at id `window` and keys as at id 0: every pair of them is that far apart.
+
+        In one call for both: what a rotation does at an id may depend on the other ids that it is given.
+        """
+        ids, length = layer.positions.ids, layer.q.shape[2]
+        apart = Positions(torch.cat((torch.full_like(ids, self.window), torch.zeros_like(ids)), dim=1))
+        x, q, k = (torch.cat((rows, rows), dim=-2) for rows in (layer.x, layer.q, layer.k))
+        queries, keys = self.inner.rotate(LayerView(layer.index, x, q, k, apart))
+        return queries[:, :, :length], keys[:, :, length:]
 
     def scores(self, block: Block) -> Tensor:
         queries, keys = block.state
@@ -49,12 +53,13 @@ def rerope(encoding: PositionEncoding, train_length: int, length: int) -> Positi
     .. math:: s_{ij} = \max(1, \ln(i + 1) / \ln L)\; q_i \cdot R_{-\min(p_i - p_j, w)} k_j / \sqrt{d},
               \quad w = \lfloor L / 2 \rfloor
 
-    The logarithmic factor belongs to the released code and is on; `ReRoPE` has both it and w as parameters. A
-    model trained with `log_n` has the factor already, and would get it twice.
+    The logarithmic factor belongs to the released code; a model with `log_n` has it already and gets it no second
+    time. `ReRoPE` has both the factor and w as parameters.
     """
     require_ids("rerope", encoding)
     if any(encoding.hooks(index) != {"rotate"} for index in range(encoding.spec.n_layers)):
         raise refusal("rerope", encoding, "it limits the distances of a pure rotation of queries and keys")
     if encoding.sees is not Sees.DISTANCE:
         raise refusal("rerope", encoding, "its rotation depends on more than the distance")
-    return ReRoPE(encoding, window=max(1, train_length // 2), log_n_length=train_length)
+    log_n_length = None if encoding.spec.log_n else train_length
+    return ReRoPE(encoding, window=max(1, train_length // 2), log_n_length=log_n_length)

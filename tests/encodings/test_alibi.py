@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from driving import at, bias, block_of, built, layer_of, random_layer, sequential_bias
+from driving import at, bias, block_of, built, layer_of, random_layer, sequential_bias, with_parameters
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
+
+from pe_cli.encodings.base import Sees
+from pe_cli.errors import ConfigError
+
+LEARNED = {"name": "alibi", "slopes": "learned"}
 
 
 def slopes(n_heads: int, **options: float) -> Tensor:
@@ -65,3 +70,44 @@ def test_fractional_and_repeated_ids() -> None:
 
 def test_nothing_is_saved() -> None:
     assert not built("alibi").state_dict()
+
+
+# --- learned slopes
+
+
+@pytest.mark.parametrize("n_heads", [1, 4, 6])
+def test_learned_slopes_start_at_the_fixed_ones(n_heads: int) -> None:
+    encoding = built(LEARNED | {"max_exponent": 6.0}, d_model=2 * n_heads, n_heads=n_heads)
+    expected = slopes(n_heads, max_exponent=6.0)
+    torch.testing.assert_close(encoding.numbers(1)["slopes"], expected, rtol=1e-6, atol=0)
+    fixed = built({"name": "alibi", "max_exponent": 6.0}, d_model=2 * n_heads, n_heads=n_heads)
+    ours, theirs = (sequential_bias(e, 9).tril() for e in (encoding, fixed))
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=0)
+
+
+def test_one_learned_slope_for_each_head_of_all_layers() -> None:
+    encoding = built(LEARNED, n_layers=6, n_heads=4)
+    assert {name: tuple(value.shape) for name, value in encoding.state_dict().items()} == {"log_slopes": (4,)}
+    assert encoding.sees is Sees.DISTANCE
+
+
+def test_a_learned_slope_is_shown_and_used_and_stays_above_zero() -> None:
+    logarithms = torch.tensor([0.5, -1.0, -3.0, -50.0], dtype=torch.float64)
+    encoding = with_parameters(built(LEARNED), log_slopes=logarithms)
+    assert (encoding.numbers(1)["slopes"] > 0).all()
+    torch.testing.assert_close(encoding.numbers(1)["slopes"], logarithms.exp())
+    torch.testing.assert_close(sequential_bias(encoding, 6)[:, 5, 1], -4 * logarithms.exp())
+
+
+def test_the_gradient_of_a_learned_slope() -> None:
+    """By the logarithm of a slope m the bias −m n changes as −m n."""
+    encoding = built(LEARNED)
+    sequential_bias(encoding, 4)[:, 3].sum().backward()
+    gradient = encoding.get_parameter("log_slopes").grad
+    assert gradient is not None
+    torch.testing.assert_close(gradient, -6 * slopes(4), rtol=1e-6, atol=0)
+
+
+def test_only_fixed_or_learned() -> None:
+    with pytest.raises(ConfigError, match="slopes"):
+        built({"name": "alibi", "slopes": "free"})

@@ -82,6 +82,28 @@ def test_what_acts_before_the_first_layer_is_refused(name: str) -> None:
         built("rope", name)
 
 
+def test_numbers_of_equal_entries_stand_once_and_of_different_ones_apart() -> None:
+    steep = {"name": "alibi", "max_exponent": 4}
+    numbers = built("alibi", steep, "none", "alibi").numbers(4)
+    assert {key: value[0].item() for key, value in numbers.items()} == {
+        "alibi#1.slopes": 1 / 4,
+        "alibi#2.slopes": 1 / 2,
+    }
+    assert set(built("alibi", "none").numbers(4)) == {"alibi.slopes"}
+
+
+def test_a_layer_has_its_own_mask() -> None:
+    pattern = [{"name": "fixed", "stride": 4, "summary": 1}, "fox", {"name": "sinks", "sinks": 1, "window": 2}]
+    encoding = built(*pattern, n_layers=3)
+    seen = []
+    for index in range(3):
+        mask = encoding.mask(block_of(encoding, index))
+        seen.append(None if mask is None else mask.tril()[9].nonzero().flatten().tolist())
+    assert seen == [[3, 7, 8, 9], None, [0, 8, 9]]
+    view = block_of(encoding, 2).layer
+    assert torch.arange(16)[encoding.reach(view, slice(9, 10))].tolist() == [0, 8, 9]
+
+
 def test_strategies_change_the_layers_for_which_they_have_a_meaning() -> None:
     encoding = built("rope", "none")
     changed = strategies.apply("rerope", encoding, 16, 32)

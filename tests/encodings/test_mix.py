@@ -32,6 +32,10 @@ def whole_block(encoding: PositionEncoding, length: int = 10) -> Block:
     return Block(layer, encoding.prepare(layer), q, q, everything, everything, encoding)
 
 
+def window_of(encoding: object) -> dict[str, object]:
+    return {"name": "sliding_window", "encoding": encoding}
+
+
 def test_biases_add_up() -> None:
     encoding = built("alibi", "t5", {"name": "alibi", "max_exponent": 4})
     bias = encoding.dense_bias(whole_block(encoding))
@@ -77,6 +81,21 @@ def test_twice_the_penalty_is_a_slope_twice_as_steep() -> None:
     torch.testing.assert_close(twice(TOKENS), steep(TOKENS))
     with torch.no_grad():
         torch.testing.assert_close(twice(TOKENS), steep(TOKENS))
+
+
+def test_parts_of_one_name_keep_their_numbers_apart() -> None:
+    steep, flat = "alibi", {"name": "alibi", "max_exponent": 4}
+    numbers = built(steep, "rope", flat, window_of(flat)).numbers(4)
+    assert set(numbers) == {
+        *("alibi#1.slopes", "rope.inverse_frequencies", "rope.wavelengths", "alibi#2.slopes", "sliding_window.slopes")
+    }
+    assert numbers["alibi#1.slopes"].tolist() == [4.0**-head for head in (1, 2, 3, 4)]
+    assert numbers["alibi#2.slopes"].tolist() == [2.0**-head for head in (1, 2, 3, 4)]
+
+
+def test_numbers_of_parts_of_parts_are_all_there() -> None:
+    numbers = built({"name": "mix", "parts": ["alibi", "alibi"]}, {"name": "mix", "parts": ["alibi"]}).numbers(4)
+    assert set(numbers) == {"mix#1.alibi#1.slopes", "mix#1.alibi#2.slopes", "mix#2.alibi.slopes"}
 
 
 @pytest.mark.parametrize(

@@ -97,39 +97,21 @@ def test_the_error_of_bfloat16_does_not_grow_with_the_id() -> None:
     assert far < 1.5 * near
 
 
-def test_a_share_of_the_columns_has_the_frequencies_of_its_own_width() -> None:
-    encoding = rope(rotary_fraction=0.5)
-    assert encoding.numbers(1)["inverse_frequencies"].tolist() == pytest.approx([1, 0.01])
-    layer = random_layer(5)
-    q, _ = encoding.rotate(layer)
-    assert torch.equal(q[..., 4:], layer.q[..., 4:])
-    narrow = type(layer)(0, layer.x, layer.q[..., :4], layer.k[..., :4], layer.positions)
-    alone, _ = built("rope", d_model=16).rotate(narrow)
-    assert torch.equal(q[..., :4], alone)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_no_share_is_no_encoding(layout: str) -> None:
-    layer = random_layer(5)
-    assert torch.equal(logits(rope(layout, rotary_fraction=0), layer), logits(built("none"), layer))
-
-
 def test_a_head_of_two_columns_works() -> None:
     layer = random_layer(4, d_model=8)
     assert logits(built("rope", d_model=8), layer)[..., 3, :].isfinite().all()
 
 
 @pytest.mark.parametrize(
-    ("block", "d_model", "n_heads", "advice"),
+    ("d_model", "n_heads", "advice"),
     [
-        ("rope", 30, 2, "28 or 32 would do, or model.n_heads: 1, 3, 5, 15"),
-        ("rope", 35, 5, "30 or 40 would do"),
-        ({"name": "rope", "rotary_fraction": 0.75}, 16, 4, "0.5 or 1 would do"),
+        (30, 2, "28 or 32 would do, or model.n_heads: 1, 3, 5, 15"),
+        (35, 5, "30 or 40 would do"),
     ],
 )
-def test_sizes_without_pairs_are_refused(block: object, d_model: int, n_heads: int, advice: str) -> None:
+def test_sizes_without_pairs_are_refused(d_model: int, n_heads: int, advice: str) -> None:
     with pytest.raises(ConfigError, match=advice):
-        built(block, d_model=d_model, n_heads=n_heads)
+        built("rope", d_model=d_model, n_heads=n_heads)
 
 
 def test_the_advice_is_good() -> None:

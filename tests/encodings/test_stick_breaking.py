@@ -35,6 +35,23 @@ def test_equal_scores_halve_the_stick() -> None:
     assert ours[0, 0, 4].tolist() == pytest.approx([1 / 16, 1 / 8, 1 / 4, 1 / 2, 0])
 
 
+def test_with_the_own_character_first_the_stick_starts_there() -> None:
+    """Half of it for the own key, then a quarter, an eighth; the first character takes half and leaves half."""
+    nothing = torch.zeros(1, 1, 5, 8, dtype=torch.float64)
+    layer = LayerView(0, nothing[0], nothing, nothing, Positions.sequential(5))
+    ours = weights(built({"name": "stick_breaking", "nearest": "own"}), layer)
+    assert ours[0, 0, 4].tolist() == pytest.approx([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2])
+    assert ours[0, 0, 0].tolist() == pytest.approx([1 / 2, 0, 0, 0, 0])
+
+
+def test_with_the_own_character_first_the_others_share_what_it_leaves() -> None:
+    layer = random_layer(6)
+    own, previous = (weights(built({"name": "stick_breaking", "nearest": near}), layer) for near in ("own", "previous"))
+    beta = own.diagonal(dim1=-2, dim2=-1)[..., None]
+    torch.testing.assert_close(beta[..., 0], sigmoid_of((layer.q * layer.k).sum(dim=-1) / math.sqrt(8)))
+    torch.testing.assert_close(own - torch.diag_embed(beta[..., 0]), previous * (1 - beta))
+
+
 @pytest.mark.parametrize(("remainder", "first"), [(False, 0.0), (True, 1.0)])
 def test_the_first_character_has_nothing_but_the_remainder(remainder: bool, first: float) -> None:
     layer = random_layer(1)

@@ -1,7 +1,7 @@
 """Every encoding through the command line, one after the other: what it learns, costs, and cannot have seen.
 
     python tests/experiments/catalogue.py pydocs     200 steps on pydocs, evaluated at 128 and 4096 characters
-    python tests/experiments/catalogue.py letters    300 steps on independent letters: nothing can be learned
+    python tests/experiments/catalogue.py letters    two layers, 300 steps on independent letters: nothing can be learned
     python tests/experiments/catalogue.py lag        one layer, on letters that repeat those five places before
 
 Each writes results/catalogue/NAME.csv and NAME.md. What the CSV has already is not run again, so that a new encoding
@@ -79,7 +79,7 @@ def on_pydocs(name: str, out: str, threads: Sequence[str]) -> Row:
 
 
 def on_letters(name: str, out: str, threads: Sequence[str]) -> Row:
-    run, _ = trained(name, text_of(out, uniform()), 300, out, threads)
+    run, _ = trained(name, text_of(out, uniform()), 300, out, threads, "model.n_layers=2")
     return {"encoding": name, "train_loss": run["train_loss"], "held_out_loss": run["validation_loss"]}
 
 
@@ -137,11 +137,11 @@ EXPERIMENTS: dict[str, tuple[str, Callable[[str, str, Sequence[str]], Row], list
         ],
     ),
     "letters": (
-        "Every encoding, 300 steps on 40,000 independent letters",
+        "Every encoding, two layers, 300 steps on 40,000 independent letters",
         on_letters,
         [NAME, Column("train_loss", "training loss", ".3f"), Column("held_out_loss", "held-out loss", ".3f")],
         [
-            f"one seed (1337), default sizes, 16 letters: no rule predicts a letter better than ln 16 = "
+            f"one seed (1337), 16 letters: no rule predicts a letter better than ln 16 = "
             f"{math.log(len(LETTERS)):.3f} nats; a held-out loss well below would show a view of the future"
         ],
     ),

@@ -1,4 +1,4 @@
-"""Reference numbers of forgetting attention. Their layout is (T, H, d)."""
+"""Reference numbers of forgetting attention, and of its gates by row. Their layout is (T, H, d)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from torch import Tensor
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.encodings.views import LayerView
 
-NOT_COMPARED = {
-    "per_row_bias": "gates that depend on query and key are another equation, without a paper, and not built",
-}
+NOT_COMPARED: dict[str, str] = {}
 
 
 def driven_by_gates(case: Case) -> tuple[PositionEncoding, LayerView]:
@@ -62,11 +60,24 @@ def bias_from_input(case: Case) -> None:
     agree(ours, case.tensor("expected.x_bias"), abs=case.tolerance())
 
 
+def bias_by_row(case: Case) -> None:
+    """The published matrix makes the queries of all heads, then the keys."""
+    heads, width = case.size("H"), case.size("D")
+    query, key = case.tensor("parameters.W_per_row").chunk(2)
+    x = case.tensor("inputs.x")
+    block = {"name": "fox_row", "width": case.size("per_row_dim_head")}
+    encoding = with_parameters(built(block, d_model=width, n_heads=heads, n_layers=1), query=query, key=key)
+    nothing = x.new_zeros(heads, len(x), width // heads)
+    ours = bias(encoding, layer_of(nothing, nothing, x=x))[0]
+    agree(ours, case.tensor("expected.per_row_bias"), abs=case.tolerance())
+
+
 COMPARISONS = {
     "logits": compare_logits,
     "output": compare_output,
     "output_window": windowed_output,
     "x_bias": bias_from_input,
+    "per_row_bias": bias_by_row,
 }
 
 

@@ -1,4 +1,4 @@
-"""Reference numbers of RoPE, with all columns or the first ones of a head turned."""
+"""Reference numbers of RoPE, and of its partial form: all columns or the first ones of a head turned."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ NOT_COMPARED: dict[str, str] = {}
 LAYOUTS = {"half": "halves", "interleaved": "interleaved"}
 
 
-def encoding_of(case: Case, **options: Any) -> PositionEncoding:
+def encoding_of(case: Case, fraction: float | None = None, **options: Any) -> PositionEncoding:
     heads = case.size("H")
-    block = {"name": "rope", "base": case.at("hyperparameters.base"), **options}
+    form = {"name": "rope"} if fraction is None else {"name": "rope_partial", "fraction": fraction}
+    block = {**form, "base": case.at("hyperparameters.base"), **options}
     return built(block, d_model=heads * case.size("d_head"), n_heads=heads)
 
 
@@ -27,17 +28,17 @@ def rotations(case: Case) -> None:
     for name, expected in case.at("expected.cases").items():
         ids = case.at("hyperparameters.positions").get(name, list(range(q.shape[1])))
         tolerance = case.tolerance("abs_positions_over_500" if max(ids) > 500 else "abs")
-        fraction = expected.get("rotary_fraction", 1.0)
+        fraction = expected.get("rotary_fraction")
         for field, numbers in expected.items():
             if field == "rotary_fraction":
                 continue
             if field == "inv_freq":
-                ours = encoding_of(case, rotary_fraction=fraction).numbers(1)["inverse_frequencies"]
+                ours = encoding_of(case, fraction).numbers(1)["inverse_frequencies"]
                 agree(ours, as_tensor(numbers), rel=case.tolerance("inv_freq_rel"))
                 continue
             what, layout = field.rsplit("_", 1)
             theirs = as_tensor(numbers)
-            encoding = encoding_of(case, layout=LAYOUTS[layout], rotary_fraction=fraction)
+            encoding = encoding_of(case, fraction, layout=LAYOUTS[layout])
             layer = layer_of(q[: len(theirs)], k[: len(theirs)], ids=ids)
             turned_q, turned_k = encoding.rotate(layer)
             ours = {"q": turned_q, "k": turned_k, "logits": logits(encoding, layer)}[what][0]

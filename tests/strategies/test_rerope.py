@@ -75,9 +75,23 @@ def test_query_blocks_give_the_same_output() -> None:
     torch.testing.assert_close(torch.cat(pieces, dim=2), whole)
 
 
-@pytest.mark.parametrize("block", [{"name": "rope", "rotary_fraction": 0.5}, {"name": "sliding_window", "window": 9}])
+@pytest.mark.parametrize(
+    "block", [{"name": "rope_partial", "fraction": 0.5}, {"name": "sliding_window", "window": 9}, "p_rope", "rope_evq"]
+)
 def test_a_rotation_is_found_inside(block: dict[str, object]) -> None:
     assert "scores" in strategies.apply("rerope", registry.build(block, SPEC), 8, 16).hooks(0)
+
+
+@pytest.mark.parametrize("name", ["xpos", "pope", "hope"])
+def test_logits_from_the_window_on_are_those_at_the_window(name: str) -> None:
+    """With one query and one key for all characters, logits show the distances alone."""
+    encoding, layer, window = registry.build(name, SPEC), layer_of(), 5
+    q, k = (x[:, :, :1].expand_as(x) for x in (layer.q, layer.k))
+    same = LayerView(0, layer.x, q, k, layer.positions)
+    plain, limited = scores_of(encoding, same), scores_of(ReRoPE(encoding, window, None), same)
+    for i in range(LENGTH):
+        for j in range(i + 1):
+            torch.testing.assert_close(limited[:, i, j], plain[:, min(i - j, window), 0], atol=2e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +99,7 @@ def test_a_rotation_is_found_inside(block: dict[str, object]) -> None:
     [
         ("alibi", "it limits the distances of a pure rotation"),
         ("sinusoidal", "it limits the distances of a pure rotation"),
+        ("fope", "its rotation depends on more than the distance"),
         ("none", "it uses no ids"),
         ("bipe", "its ids are read from the text"),
     ],

@@ -1,0 +1,105 @@
+"""dape_v2: the bias of another encoding, corrected by small convolutions over neighbouring keys."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field, PositiveInt, field_validator
+from torch import Tensor
+from torch.nn import functional as F
+
+from pe_cli.encodings._composition import Wrapper
+from pe_cli.encodings._distance import drawn
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
+from pe_cli.encodings.registry import EncodingBlock, build, register
+from pe_cli.encodings.views import Block, LayerView
+from pe_cli.errors import ConfigError
+
+PAIRS = 2**15
+"""Pairs of a query and a key that are worked on at a time: their hidden columns stay in a processor's cache."""
+
+
+@register
+class DAPEv2(Wrapper):
+    r"""Data-adaptive position encoding, second version: the logits of a query as a picture with a row of keys.
+
+    .. math:: s_{ij} = a_{ij} + b_{ij} + f([a; b])_{ij}, \quad a_{ij} = q_i \cdot k_j / \sqrt{d}, \quad
+              f(z) = W_2 * \operatorname{LeakyReLU}(W_1 * z + c_1)
+
+    a and b are zero for future keys, and the convolutions * run over the keys, all heads at once; each layer has
+    its own f. The hidden columns of the keys just after a query are not zero, and the second convolution reads
+    them, as in the released code. That code has zeros there for the very last character of a text, which would
+    tell a query whether more follows; here all queries are treated alike. A constant for each head, which
+    softmax cannot tell, is left out. Neighbours are read also where a mask hides them, and a is the logit
+    that `encoding` alone would give.
+    """
+
+    name = "dape_v2"
+    family = Family.CONTEXT
+    reference = "Zheng et al. 2024, arXiv:2410.04798"
+    year = 2024
+
+    class Options(EncodingOptions):
+        encoding: EncodingBlock = Field(default={"name": "alibi"})
+        """Name or block of the encoding whose bias is b."""
+        hidden: PositiveInt = 32
+        """Columns between the two convolutions."""
+        kernel: int = Field(default=3, ge=1, le=63)
+        """How many keys a convolution reads at once; an odd number. With 1 it is the first version."""
+
+        @field_validator("kernel")
+        @classmethod
+        def _has_a_middle(cls, value: int) -> int:
+            if value % 2 == 0:
+                raise ValueError(f"must be odd, not {value}; {value - 1} or {value + 1} would do")
+            return value
+
+    def __init__(self, options: Options, spec: ModelSpec) -> None:
+        super().__init__(options, spec, build(options.encoding, spec))
+        if not all(self.inner.hooks(index) & {"bias", "by_distance"} for index in range(spec.n_layers)):
+            raise ConfigError(
+                f"encoding.dape_v2.encoding: {self.inner.name} adds no bias to the logits of some layer; "
+                "alibi or t5 would do"
+            )
+        layers, heads, hidden, kernel = spec.n_layers, spec.n_heads, options.hidden, options.kernel
+        self.first = drawn(2 * heads * kernel, layers, hidden, 2 * heads, kernel)
+        self.first_bias = drawn(2 * heads * kernel, layers, hidden)
+        self.second = drawn(hidden * kernel, layers, heads, hidden, kernel)
+
+    def bias(self, block: Block) -> Tensor:
+        whole = self.uncut(block)
+        static = self.inner.dense_bias(whole)
+        assert static is not None
+        scores = whole.scores.to(static.dtype)
+        static = static.expand_as(scores)
+        rows = max(1, PAIRS // (scores.shape[0] * scores.shape[3]))
+        pieces = zip(*(part.split(rows, dim=-2) for part in (scores, static, whole.causal)), strict=True)
+        found = [self.correction(a, b, causal, block.layer.index)[..., block.keys] for a, b, causal in pieces]
+        return static[..., block.keys] + torch.cat(found, dim=2)
+
+    def uncut(self, block: Block) -> Block:
+        """The block with all keys up to its last query, as the encoding inside sees it."""
+        q, k = self.inner.rotate(block.layer)
+        keys = slice(0, block.queries.stop)
+        return Block(block.layer, block.state, q[:, :, block.queries], k[:, :, keys], block.queries, keys, self.inner)
+
+    def correction(self, scores: Tensor, static: Tensor, causal: Tensor, index: int) -> Tensor:
+        """f, from two tensors (B, H, Q, K) to one."""
+        side = self.options.kernel // 2
+        both = torch.cat((scores, static), dim=1).masked_fill(~causal, 0.0)
+        both = F.pad(both, (side, 2 * side))  # hidden columns up to `side` after the last key are needed
+        hidden = F.leaky_relu(F.conv2d(both, self.first[index][:, :, None], self.first_bias[index]), inplace=True)
+        return F.conv2d(F.pad(hidden, (side, 0)), self.second[index][:, :, None])
+
+    # all of the bias depends on the text, whatever part of it did inside
+
+    def hooks(self, index: int) -> frozenset[str]:
+        return super().hooks(index) - {"by_distance"}
+
+    def by_distance(self, layer: LayerView, distance: Tensor) -> None:
+        return None
+
+    def offset_bias(self, layer: LayerView, length: int) -> None:
+        return None
+
+    def dense_bias(self, block: Block) -> Tensor:
+        return self.bias(block)

@@ -1,0 +1,109 @@
+"""Encodings to look at side by side: before training with one value of an option or another, and as trained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from pe_cli import options
+from pe_cli.config import Experiment, resolve
+from pe_cli.encodings.base import ModelSpec, PositionEncoding
+from pe_cli.errors import ConfigError, canonical
+from pe_cli.inspection import SAMPLE_TEXT, Window, window
+from pe_cli.runs import Run
+from pe_cli.subjects import width_for
+from pe_cli.trained import fresh_model, open_trained, spec_of
+
+MOST = 12
+"""More than these are no picture."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An encoding under a strategy at the characters of a text, and how it is called."""
+
+    label: str
+    strategy: str
+    window: Window
+
+
+def shown(asked: Sequence[str | Run], pairs: Sequence[str], strategies: Sequence[str], size: int) -> list[Shown]:
+    """Every encoding with every value of a repeated `--set`, and every run, under every strategy.
+
+    Beside a run, an encoding has the run's sizes and seed, and its options where the two are the same encoding.
+    """
+    if pairs and all(isinstance(one, Run) for one in asked):
+        raise ConfigError(f"--set {pairs[0]}: a run is drawn as it was trained; name an encoding beside it")
+    changes = variants(pairs)
+    runs = [open_trained(one, torch.device("cpu")) for one in asked if isinstance(one, Run)]
+    like = runs[0].experiment if runs else None
+    found: list[Shown] = []
+    for one in asked:
+        if isinstance(one, Run):
+            trained = runs.pop(0)
+            spec = spec_of(trained.experiment, trained.alphabet)
+            found += under(strategies, f"{one.path.name}, trained", trained.model.encoding, spec, size)
+            continue
+        for called, change in changes.items():
+            experiment = before_training(one, change, like)
+            label = one if one.lstrip().startswith("{") else str(experiment.encoding["name"])
+            label += (f", {called}" if called else "") + (", before training" if like else "")
+            alphabet = "".join(sorted(set(SAMPLE_TEXT)))
+            encoding = fresh_model(experiment, alphabet).encoding
+            found += under(strategies, label, encoding, spec_of(experiment, alphabet), size)
+    if len(found) > MOST:
+        raise ConfigError(f"{len(found)} encodings side by side: draw at most {MOST} in one picture")
+    return found
+
+
+def under(strategies: Sequence[str], label: str, encoding: PositionEncoding, spec: ModelSpec, size: int) -> list[Shown]:
+    """At the sample text without the characters that a run does not know, or at all that it does."""
+    text = "".join(character for character in SAMPLE_TEXT if character in spec.alphabet) or spec.alphabet
+    return [
+        Shown(
+            label if canonical(strategy) == "none" else f"{label} + {canonical(strategy)}",
+            canonical(strategy),
+            window(encoding, spec, text, size, strategy),
+        )
+        for strategy in strategies
+    ]
+
+
+def variants(pairs: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Settings by what tells them apart: one of several for each value of the key that is repeated."""
+    values: dict[str, dict[str, None]] = {}
+    for pair in pairs:
+        for key, value in options.settings([pair]).items():
+            if canonical(key) == "encoding":
+                raise ConfigError(f"--set {pair}: name encodings as arguments, e.g. pe plot {value or 'NAME'}")
+            values.setdefault(key, {})[value] = None
+    several = [key for key, given in values.items() if len(given) > 1]
+    if len(several) > 1:
+        raise ConfigError(f"--set: {' and '.join(several)} have several values each; give several to one key only")
+    common = {key: next(iter(given)) for key, given in values.items()}
+    if not several:
+        return {"": common}
+    key = several[0]
+    return {f"{key.removeprefix('encoding.')}={value}": {**common, key: value} for value in values[key]}
+
+
+def before_training(name: str, changes: Mapping[str, str], like: Experiment | None) -> Experiment:
+    stated = {"encoding": name, **(sizes(like) if like else {}), **width_for(changes), **changes}
+    if like is not None and canonical(name) == like.encoding["name"]:
+        stated["encoding"] = json.dumps(like.encoding)  # JSON is YAML
+    return resolve(None, stated).experiment
+
+
+def sizes(experiment: Experiment) -> dict[str, str]:
+    """What an encoding is built for, as settings."""
+    model = experiment.model
+    return {
+        "model.d_model": str(model.d_model),
+        "model.n_heads": str(model.n_heads),
+        "model.n_layers": str(model.n_layers),
+        "training.length": str(experiment.training.length),
+        "seed": str(experiment.seed),
+    }
