@@ -60,7 +60,7 @@ def similarity(request: Request) -> Charts:
         lines: list[Line] = []
         if "embed" in window.encoding.hooks(0):
             lines.append(Line("table", numbers(distances.table_similarity(window).mean)))
-            request.note("Similarity of a table: mean cosine of two rows.")
+            request.note("Similarity of a table: mean cosine of two rows; rows of zeros have none and do not count.")
         if not lines or any("rotate" in window.encoding.hooks(index) for index in range(window.spec.n_layers)):
             index = layer_for("rotation", {"rotate"}, subject, request)
             lines += by_head(distances.rotary_similarity(window, index), "rotation", subject, request)

@@ -39,12 +39,14 @@ class ByDistance(NamedTuple):
 
 
 def table_similarity(window: Window) -> ByDistance:
-    """The mean cosine of two rows of the table that are so many characters apart, (T,)."""
+    """The mean cosine of two rows of the table that are so many characters apart, (T,); rows of zeros have none."""
     spec, rows = window.spec, last_queries(window, 1)
     with torch.no_grad():
         zeros = torch.zeros(1, len(window.text), spec.d_model, dtype=torch.float64)
         table = F.normalize(double(window.encoding).embed(zeros, window.positions)[0], dim=-1)
-        mean = by_offset(table[rows] @ table.T, rows)
+        empty = (table == 0).all(dim=-1)
+        products = (table[rows] @ table.T).masked_fill(empty[rows, None] | empty, math.nan)
+        mean = by_offset(products, rows)
     return ByDistance(mean, torch.zeros_like(mean))
 
 

@@ -91,6 +91,17 @@ def test_the_similarity_of_a_table_is_the_cosine_of_rows() -> None:
     np.testing.assert_allclose(line.values, np.cos(np.outer(np.arange(40), angles)).mean(axis=1), atol=1e-6)
 
 
+def test_rows_of_zeros_have_no_similarity() -> None:
+    """anchored: every fourth row is that of a sinusoidal table, the others are zeros."""
+    chart = only("anchored", "similarity", 40, "model.d_model=16")
+    [line] = chart.panels[0].lines
+    angles, known = 10000.0 ** (-np.arange(8) / 8), np.arange(40) % 4 == 0
+    np.testing.assert_allclose(
+        line.values[known], np.cos(np.outer(np.arange(0, 40, 4), angles)).mean(axis=1), atol=1e-6
+    )
+    assert np.isnan(line.values[~known]).all()
+
+
 def test_the_decay_of_alibi_is_the_slope_times_minus_the_distance() -> None:
     chart = only("alibi", "decay", 20)
     assert (chart.x, chart.y) == ("distance (characters)", "effect (nats)")

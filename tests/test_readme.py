@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from pe_cli.catalogue import catalogue
 from pe_cli.cli import app
 from pe_cli.config import resolve
+from pe_cli.describing import listed
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("pe ")]
+CATALOGUE = README.partition("<!-- pe list encodings --markdown -->\n")[2].partition("<!-- end -->")[0]
 CONFIGS = sorted((ROOT / "configs").glob("**/*.yaml"))
 
 
@@ -36,10 +39,21 @@ def test_commands_of_the_readme_are_understood(command: str) -> None:
 
 
 def test_tables_of_the_readme_are_those_of_the_results() -> None:
-    rows = [line for line in README.splitlines() if line.startswith("|")]
+    rows = [line for line in README.replace(CATALOGUE, "").splitlines() if line.startswith("|")]
     published = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "results").glob("*/*.md"))
     assert rows
     assert [line for line in rows if line not in published] == []
+
+
+def test_the_table_of_encodings_is_what_the_command_prints() -> None:
+    printed = listed("encodings", catalogue("encodings")["encodings"]).markdown()
+    assert CATALOGUE.strip() == printed.partition("\n\n")[2].strip()
+
+
+def test_what_the_readme_links_to_is_there() -> None:
+    links = re.findall(r"(?<!!)\[[^]]*\]\(([^)]*)\)", README)
+    assert links
+    assert [name for name in links if not (ROOT / name).exists()] == []
 
 
 def test_pictures_of_the_readme_are_there() -> None:

@@ -83,12 +83,19 @@ class DAPEv2(Wrapper):
         return Block(block.layer, block.state, q[:, :, block.queries], k[:, :, keys], block.queries, keys, self.inner)
 
     def correction(self, scores: Tensor, static: Tensor, causal: Tensor, index: int) -> Tensor:
-        """f, from two tensors (B, H, Q, K) to one."""
-        side = self.options.kernel // 2
-        both = torch.cat((scores, static), dim=1).masked_fill(~causal, 0.0)
-        both = F.pad(both, (side, 2 * side))  # hidden columns up to `side` after the last key are needed
-        hidden = F.leaky_relu(F.conv2d(both, self.first[index][:, :, None], self.first_bias[index]), inplace=True)
-        return F.conv2d(F.pad(hidden, (side, 0)), self.second[index][:, :, None])
+        """f, from two tensors (B, H, Q, K) to one. Convolutions as products: of shifted inputs, and then shifted."""
+        taps, keys = range(self.options.kernel), scores.shape[-1]
+        side = len(taps) // 2
+        wide = keys + side  # hidden columns up to `side` after the last key are read
+        first = self.first[index].transpose(1, 2).flatten(1)  # (hidden, taps · 2H)
+        second = self.second[index].movedim(-1, 0).flatten(0, 1)  # (taps · H, hidden)
+        both = torch.cat((scores, static), dim=1).masked_fill(~causal, 0.0).transpose(0, 1)  # (2H, B, Q, K)
+        both = F.pad(both, (side, 2 * side))
+        shifted = torch.cat([both[..., tap : tap + wide] for tap in taps])
+        hidden = F.leaky_relu(torch.addmm(self.first_bias[index][:, None], first, shifted.flatten(1)), inplace=True)
+        by_tap = F.pad((second @ hidden).unflatten(1, shifted.shape[1:]), (side, 0)).chunk(len(taps))
+        found = torch.stack([part[..., tap : tap + keys] for tap, part in zip(taps, by_tap, strict=True)])
+        return found.sum(dim=0).transpose(0, 1)
 
     # all of the bias depends on the text, whatever part of it did inside
 

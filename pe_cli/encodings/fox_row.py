@@ -52,7 +52,7 @@ class FoXRow(PositionEncoding):
 
     def bias(self, block: Block) -> Tensor:
         q, k = block.state
-        before = block.index[: block.queries.stop] < block.query_index[:, None]  # (Q, all keys up to the last query)
-        gates = F.logsigmoid(q[:, :, block.queries] @ k[:, :, : block.queries.stop].transpose(-2, -1))
-        summed = gates.masked_fill(~before, 0.0).flip(-1).cumsum(dim=-1)  # from the query back: near keys stay exact
-        return summed.flip(-1)[..., block.keys]
+        from_last = block.index[: block.queries.stop].flip(0)  # summed from the query back: near keys stay exact
+        uncounted = from_last >= block.query_index[:, None]
+        gates = F.logsigmoid(q[:, :, block.queries] @ k[:, :, from_last].transpose(-2, -1))
+        return gates.masked_fill_(uncounted, 0.0).cumsum_(dim=-1).flip(-1)[..., block.keys]

@@ -1,11 +1,11 @@
 """Every encoding through the command line, one after the other: what it learns, costs, and cannot have seen.
 
     python tests/experiments/catalogue.py pydocs     200 steps on pydocs, evaluated at 128 and 4096 characters
-    python tests/experiments/catalogue.py letters    two layers, 300 steps on independent letters: nothing can be learned
+    python tests/experiments/catalogue.py letters    two layers, 300 steps on independent letters: nothing to be learned
     python tests/experiments/catalogue.py lag        one layer, on letters that repeat those five places before
 
 Each writes results/catalogue/NAME.csv and NAME.md. What the CSV has already is not run again, so that a new encoding
-costs one row; `--jobs 2` gives each run one thread, where times do not matter.
+costs one row. `--jobs 2` runs two at a time, each with one thread.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ LAG, CHANCE = 5, 0.9
 Row = dict[str, Any]
 
 
-def pe(*arguments: str) -> tuple[Any, float]:
-    """The strict JSON of a command, and its peak of resident memory in MiB. A run that diverged exits with 1."""
+def pe(*arguments: str) -> tuple[Any, dict[str, float]]:
+    """The strict JSON of a command, its processor time and its peak of resident memory. Divergence exits with 1."""
     with tempfile.TemporaryFile() as out:
         command = [sys.executable, "-c", "from pe_cli.cli import main; main()", *arguments, "--json", "--quiet"]
         child = subprocess.Popen(command, stdout=out)
@@ -46,35 +46,37 @@ def pe(*arguments: str) -> tuple[Any, float]:
         text = out.read()
     if not text:
         raise SystemExit(f"{' '.join(arguments)}: exit code {child.returncode}")
-    return json.loads(text), used.ru_maxrss / 1024
+    return json.loads(text), {"seconds": round(used.ru_utime + used.ru_stime, 1), "mib": round(used.ru_maxrss / 1024)}
 
 
-def trained(name: str, data: str, steps: int, out: str, threads: Sequence[str], *sets: str) -> tuple[Row, float]:
+def trained(
+    name: str, data: str, steps: int, out: str, threads: Sequence[str], *sets: str
+) -> tuple[Row, dict[str, float]]:
     settings = [f"training.steps={steps}", f"training.eval_every={steps}", *sets]
     changes = [word for setting in settings for word in ("--set", setting)]
     return pe("train", "--encoding", name, "--data", data, "--seed", "1337", *changes, "--out", out, *threads)
 
 
 def on_pydocs(name: str, out: str, threads: Sequence[str]) -> Row:
-    run, training_memory = trained(name, "pydocs", 200, out, threads)
+    run, cost = trained(name, "pydocs", 200, out, threads)
     row = {
         "encoding": name,
         "parameters": run["parameters"],
         "status": run["status"],
-        "training_seconds": round(run["seconds"], 1),
-        "training_mib": round(training_memory),
+        "training_seconds": cost["seconds"],
+        "training_mib": cost["mib"],
     }
     if run["status"] != "finished":
         return row
     lengths = ["--lengths", "128,4096", "--strategy", "none"]
-    found, memory = pe("extrapolate", run["directory"], *lengths, "--out", out, *threads)
+    found, cost = pe("extrapolate", run["directory"], *lengths, "--out", out, *threads)
     short, far = found["rows"]
     return row | {
         "loss_128": short["loss"],
         "loss_4096": far["loss"],
         "status": far["status"],
-        "evaluation_seconds": round(far["seconds"], 1),
-        "evaluation_mib": round(memory),
+        "evaluation_seconds": cost["seconds"],
+        "evaluation_mib": cost["mib"],
     }
 
 
@@ -126,14 +128,14 @@ EXPERIMENTS: dict[str, tuple[str, Callable[[str, str, Sequence[str]], Row], list
             Column("status", "status at 4096"),
             Column("training_seconds", "training, s", ".1f"),
             Column("training_mib", "training, MiB", ".0f"),
-            Column("evaluation_seconds", "evaluation at 4096, s", ".1f"),
+            Column("evaluation_seconds", "evaluation, s", ".1f"),
             Column("evaluation_mib", "evaluation, MiB", ".0f"),
         ],
         [
             "one seed (1337), default sizes, protocol same_targets with 2,048 scored characters; losses in nats per "
             "character",
-            "MiB: the largest resident memory of the whole process, Python and torch included (none shows how much "
-            "that is)",
+            "s and MiB: processor time and largest resident memory of a whole command on one thread, start included; "
+            "none shows what that is without an encoding",
         ],
     ),
     "letters": (
@@ -179,7 +181,7 @@ def main() -> None:
 
     def run(name: str) -> Row:
         with tempfile.TemporaryDirectory() as out:
-            return measure(name, out, ["--threads", "1"] if asked.jobs > 1 else [])
+            return measure(name, out, ["--threads", "1"])
 
     missing = [name for name in registry.names() if name not in rows]
     with ThreadPoolExecutor(asked.jobs) as pool:
