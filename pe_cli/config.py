@@ -204,7 +204,7 @@ def _in_block(problem: Problem, key: str, where: str) -> Problem:
         option = problem.key
         owners = [other for other in registry.names() if option in registry.encoding_class(other).Options.model_fields]
         if owners:
-            text += f"; it is an option of {', '.join(owners[:5])}"
+            text += f"; it is an option of {', '.join(owners)}"
     return Problem(f"{key}.{problem.key}", text, problem.known)
 
 

@@ -196,7 +196,7 @@ def test_list_names_every_encoding_with_its_options() -> None:
     for name in registry.names():
         [line] = [line for line in done.out.splitlines() if line.split()[:1] == [name]]
         for option, field in registry.encoding_class(name).Options.model_fields.items():
-            assert f"{option}=" in line, (name, field)
+            assert f"{option}: " in line, (name, field)
     refused(pe("list", "encodngs"), "encodngs", "did you mean 'encodings'?")
 
 

@@ -211,7 +211,8 @@ def test_every_encoding_has_a_picture(name: str) -> None:
 @pytest.mark.parametrize("name", FRESH)
 def test_every_kind_that_an_encoding_is_said_to_have_can_be_drawn(name: str) -> None:
     [shown] = side_by_side.shown([name], SMALL, ["none"], 6)
-    for section in sections(name, 6, ",".join(kinds.kinds_of(shown.window))):
+    every = ",".join(kinds.kinds_of(shown.window))
+    for section in sections(name, 40, every, "training.length=40"):  # the sample text has a bracket by then
         values = [heat.values for row in getattr(section, "rows", []) for heat in row]
         values += [line.values for panel in getattr(section, "panels", []) for line in panel.lines]
         assert values

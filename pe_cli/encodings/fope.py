@@ -90,4 +90,4 @@ class FoPE(Rotary):
 def leading(kept: int, mixed: int) -> Tensor:
     """(kept, mixed): 1 where a frequency leads a pair. With a step that does not fit, the last have no leader."""
     step = math.ceil(kept / mixed)
-    return (torch.arange(kept)[:, None] == step * torch.arange(mixed)).float()
+    return (torch.arange(kept)[:, None] == torch.arange(0, step * mixed, step)).float()
