@@ -45,7 +45,7 @@ CONFIGS: dict[str, tuple[str | bytes, list[str]]] = {
     "unknown key": ("encodng: rope", [":1: encodng", "did you mean 'encoding'?"]),
     "unknown key in a block": ("training:\n  stepz: 3", [":2: training.stepz", "did you mean 'steps'?"]),
     "key of another block": ("d_model: 16", [":1: d_model", "'model.d_model'"]),
-    "option of another encoding": ("encoding: {name: alibi, base: 3}", ["encoding.base", "it is an option of", " rope,"]),
+    "option of another encoding": ("encoding: {name: alibi, base: 3}", ["encoding.base", "an option of", " rope,"]),
     "many unknown keys": ("\n".join(f"k{number}: 1" for number in range(99)), ["k0", "k5", "and 93 more"]),
     "unknown corpus": ("data: pydoc", [":1: data", "'pydoc'", "did you mean 'pydocs'?"]),
     "unknown strategy": ("evaluation: {strategies: [repeat-lats]}", ["'repeat-lats'", "'repeat_last'?"]),
