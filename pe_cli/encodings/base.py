@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 import torch
+from pydantic import field_validator
 from torch import Tensor, nn
 
 from pe_cli.encodings.views import Block, LayerView, Positions
@@ -70,8 +71,21 @@ class ModelSpec:
         return self.d_model // self.n_heads
 
 
+LARGEST_COUNT = 2**24
+LARGEST_NUMBER = 1e30
+
+
 class EncodingOptions(Section):
     """The options of one encoding, as a block of YAML states them."""
+
+    @field_validator("*")
+    @classmethod
+    def _within_reason(cls, value: Any) -> Any:
+        """No table is that long, and float32 ends soon after: a slip is refused before anything is built of it."""
+        limit = LARGEST_COUNT if isinstance(value, int) else LARGEST_NUMBER
+        if isinstance(value, int | float) and abs(value) > limit:
+            raise ValueError(f"must be at most {limit:.15g} in size, not {value:.15g}")
+        return value
 
 
 class PositionEncoding(nn.Module):

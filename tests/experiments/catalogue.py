@@ -81,12 +81,12 @@ def on_pydocs(name: str, out: str, threads: Sequence[str]) -> Row:
 
 
 def on_letters(name: str, out: str, threads: Sequence[str]) -> Row:
-    run, _ = trained(name, text_of(out, uniform()), 300, out, threads, "model.n_layers=2")
+    run, _ = trained(name, text_of(out, uniform()), 300, out, threads, "model.n_layers=2", "training.batch_size=16")
     return {"encoding": name, "train_loss": run["train_loss"], "held_out_loss": run["validation_loss"]}
 
 
 def on_lag(name: str, out: str, threads: Sequence[str]) -> Row:
-    run, _ = trained(name, text_of(out, lagged()), 200, out, threads, "model.n_layers=1")
+    run, _ = trained(name, text_of(out, lagged()), 300, out, threads, "model.n_layers=1")
     return {"encoding": name, "held_out_loss": run["validation_loss"]}
 
 
@@ -139,7 +139,7 @@ EXPERIMENTS: dict[str, tuple[str, Callable[[str, str, Sequence[str]], Row], list
         ],
     ),
     "letters": (
-        "Every encoding, two layers, 300 steps on 40,000 independent letters",
+        "Every encoding, two layers, 300 steps of 16 windows on 40,000 independent letters",
         on_letters,
         [NAME, Column("train_loss", "training loss", ".3f"), Column("held_out_loss", "held-out loss", ".3f")],
         [
@@ -148,7 +148,7 @@ EXPERIMENTS: dict[str, tuple[str, Callable[[str, str, Sequence[str]], Row], list
         ],
     ),
     "lag": (
-        "Every encoding, one layer, 200 steps on letters that repeat those five places before",
+        "Every encoding, one layer, 300 steps on letters that repeat those five places before",
         on_lag,
         [NAME, Column("held_out_loss", "held-out loss", ".3f")],
         [
