@@ -62,9 +62,9 @@ class XPos(Rotary):
         if self.too_wide(spec.max_position - 1):
             least = (spec.max_position - 1) * -math.log(self.zeta[0]) / LARGEST_EXPONENT
             raise ConfigError(
-                f"encoding.xpos.scale_base: {options.scale_base:g} with gamma {options.gamma:g} is too small for ids up "
-                f"to {spec.max_position - 1}, whose factors would not be numbers any more; {math.ceil(least)} or more "
-                "would do"
+                f"encoding.xpos.scale_base: {options.scale_base:g} with gamma {options.gamma:g} is too small for ids "
+                f"up to {spec.max_position - 1}, whose factors would not be numbers any more; {math.ceil(least)} or "
+                "more would do"
             )
 
     def rotate(self, layer: LayerView) -> tuple[Tensor, Tensor]:
