@@ -130,7 +130,7 @@ def test_ids_too_far_apart_for_any_number_are_refused() -> None:
 
 
 def test_a_scale_too_small_for_training_is_refused_with_one_that_would_do() -> None:
-    with pytest.raises(ConfigError, match=r"encoding.xpos.scale_base: 16 with gamma 0.4 is too small for ids up to 1499, .* 26 or"):
+    with pytest.raises(ConfigError, match=r"scale_base: 16 with gamma 0.4 is too small for ids up to 1499, .* 26 or"):
         built({"name": "xpos", "scale_base": 16}, max_position=1500)
     built({"name": "xpos", "scale_base": 26}, max_position=1500)
     with pytest.raises(ConfigError, match=r"scale_base"):
