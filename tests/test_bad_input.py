@@ -73,7 +73,7 @@ CONFIGS: dict[str, tuple[str | bytes, list[str]]] = {
     "layers too many": ("model: {n_layers: 1e6}", ["model.n_layers", "1024", "1000000"]),
     "heads too many": ("model: {n_heads: 1e15}", ["1000000000000000", "would work"]),
     "a model too large": ("model: {d_model: 16384, n_layers: 1000}", ["parameters", "1,073,741,824"]),
-    "a table too large": ("encoding: {name: shaw, clip: 1e12}", ["parameters", "encoding", "1,073,741,824"]),
+    "a table too large": ("encoding: {name: shaw, clip: 16_777_216}", ["parameters", "encoding", "1,073,741,824"]),
     "a batch too large": ("training: {batch_size: 1e12}", ["batch_size", "16777216", "would do"]),
     "a length too large": ("training: {length: 1e12}", ["training.length", "16777216", "1000000000000"]),
     "a length too small": ("training: {length: 1}", ["training.length", "2", "1"]),

@@ -70,7 +70,7 @@ class FoPE(Rotary):
         deviation = options.gain * math.sqrt(2 / (mixed * (kept + spec.n_heads)))
         for name in ("cosines", "sines"):
             drawn = torch.empty(spec.n_heads, kept, mixed).normal_(std=deviation)
-            self.register_buffer(name, drawn + leading(kept, mixed))
+            self.register_buffer(name, drawn.add_(leading(kept, mixed)))
 
     def rotate(self, layer: LayerView) -> tuple[Tensor, Tensor]:
         angle = angles(layer.positions.ids, self.frequencies)[:, None]  # (B or 1, 1, T, kept)
@@ -90,4 +90,4 @@ class FoPE(Rotary):
 def leading(kept: int, mixed: int) -> Tensor:
     """(kept, mixed): 1 where a frequency leads a pair. With a step that does not fit, the last have no leader."""
     step = math.ceil(kept / mixed)
-    return (torch.arange(kept)[:, None] == torch.arange(0, step * mixed, step)).float()
+    return torch.tensor([[float(frequency == step * pair) for pair in range(mixed)] for frequency in range(kept)])
