@@ -86,7 +86,7 @@ def on_letters(name: str, out: str, threads: Sequence[str]) -> Row:
 
 
 def on_lag(name: str, out: str, threads: Sequence[str]) -> Row:
-    run, _ = trained(name, text_of(out, lagged()), 200, out, threads, "model.n_layers=1")
+    run, _ = trained(name, text_of(out, lagged()), 400, out, threads, "model.n_layers=1")
     return {"encoding": name, "held_out_loss": run["validation_loss"]}
 
 
@@ -148,7 +148,7 @@ EXPERIMENTS: dict[str, tuple[str, Callable[[str, str, Sequence[str]], Row], list
         ],
     ),
     "lag": (
-        "Every encoding, one layer, 200 steps on letters that repeat those five places before",
+        "Every encoding, one layer, 400 steps on letters that repeat those five places before",
         on_lag,
         [NAME, Column("held_out_loss", "held-out loss", ".3f")],
         [
