@@ -19,7 +19,7 @@ from pe_cli import samplers
 from pe_cli.corpus import BUILT_IN, is_built_in
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import ModelSpec
-from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.errors import ConfigError, Problem, SectionError, canonical, message, nearest, refused
 from pe_cli.experiment import (
     NAMED_BLOCKS,
     PROTOCOLS,
@@ -31,7 +31,7 @@ from pe_cli.experiment import (
     training_identity,
 )
 from pe_cli.model import parameter_counts
-from pe_cli.schema import Problem, Section, SectionError, message, problems, shown
+from pe_cli.schema import Section, problems, shown
 from pe_cli.stated import Stated, leaves
 from pe_cli.yaml_source import Source, parse, read_file, written
 
@@ -50,7 +50,7 @@ __all__ = [
     "with_evaluation",
 ]
 
-MOST_PARAMETERS = 2**30
+MOST_PARAMETERS = 2**28
 """A slip of the keyboard (a zero too many) is refused before it takes the memory of the machine."""
 
 
@@ -134,17 +134,12 @@ def _checked(stated: Stated, name: str | None = None) -> Experiment:
     """The experiment; `name` is its default name ("": the encoding's), None where it must be stated."""
     values = dict(stated.values)
     _refuse_empty(stated, stated.empty & NAMED_BLOCKS.keys())
-    try:
-        for key, read_block in (
-            ("encoding", registry.canonical_block),
-            ("positions", samplers.canonical_block),
-        ):
-            if key in values:
+    for key, read_block in (("encoding", registry.canonical_block), ("positions", samplers.canonical_block)):
+        if key in values:
+            try:
                 values[key] = read_block(values[key])
-    except SectionError as error:
-        raise _refused([_in_block(problem, key, error.where) for problem in error.problems], stated) from None
-    except ConfigError as error:
-        raise ConfigError(f"{stated.place(f'{key}.name')}{error}") from None
+            except SectionError as error:
+                raise _refused(error.under(key).problems, stated) from None
     if name is not None:
         values.setdefault(
             "name", name or (values["encoding"]["name"] if "encoding" in values else NAMED_BLOCKS["encoding"])
@@ -186,26 +181,19 @@ def _build_once(experiment: Experiment, stated: Stated) -> None:
     try:
         layers, own = parameter_counts(spec, experiment.encoding, experiment.positions)
         if layers + own > MOST_PARAMETERS:
-            raise ConfigError(
-                f"model: {layers + own:,} parameters ({layers:,} in layers of d_model {sizes.d_model}, {own:,} in the "
+            text = (
+                f"{layers + own:,} parameters ({layers:,} in layers of d_model {sizes.d_model}, {own:,} in the "
                 f"encoding) are more than can be meant; at most {MOST_PARAMETERS:,}"
             )
-    except ConfigError as error:
-        place, where = stated.place("encoding", "model"), stated.source.where
-        raise ConfigError(place + str(error) if place.startswith(where) else f"{where}: {place}{error}") from None
+            raise refused("encoding" if own > layers else "model", text)
+    except SectionError as error:
+        raise ConfigError(message(error.problems, lambda key: _place_of_both(key, stated))) from None
 
 
-def _in_block(problem: Problem, key: str, where: str) -> Problem:
-    """A problem of the options in a named block, with the key as the whole experiment knows it."""
-    name = where.rpartition(".")[-1]
-    text = f"{problem.text} (of {name})"
-    if problem.known is not None and key == "encoding":
-        text = problem.text.replace("unknown key", f"{name} has no such option", 1)
-        option = problem.key
-        owners = [other for other in registry.names() if option in registry.encoding_class(other).Options.model_fields]
-        if owners:
-            text += f"; it is an option of {', '.join(owners)}"
-    return Problem(f"{key}.{problem.key}", text, problem.known)
+def _place_of_both(key: str, stated: Stated) -> str:
+    """Encoding and sizes do not fit one another: whichever the command line says, and the file."""
+    place, where = stated.place(key, "encoding", "model"), stated.source.where
+    return place if place.startswith(where) else f"{where}: {place}"
 
 
 def _refused(found: Sequence[Problem], stated: Stated) -> ConfigError:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+_SHOWN_PROBLEMS = 6
 
 
 class PeError(Exception):
@@ -44,6 +47,50 @@ class Interrupted(PeError):
     def __init__(self, message: str, signal_number: int):
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+class Problem(NamedTuple):
+    """What is wrong with one key (dotted, inside its block): a phrase that says what would be right."""
+
+    key: str
+    text: str
+    known: tuple[str, ...] | None = None
+    """For a key that is not known: those that are."""
+    owner: str = ""
+    """What the key is an option of."""
+
+    def line(self) -> str:
+        return (f"{self.key}: " if self.key else "") + self.text + (f" (of {self.owner})" if self.owner else "")
+
+
+class SectionError(ConfigError):
+    """A block that was refused. A caller that knows files and lines rewrites `problems` with `message`."""
+
+    def __init__(self, problems: Sequence[Problem]):
+        self.problems = tuple(problems)
+        super().__init__(message(self.problems, lambda key: ""))
+
+    def under(self, key: str) -> SectionError:
+        """The same, as the block around it knows the keys."""
+        return SectionError([one._replace(key=f"{key}.{one.key}" if one.key else key) for one in self.problems])
+
+    def of(self, owner: str) -> SectionError:
+        """The same, each problem with whose option it is; one with a key that is not known says so itself."""
+        return SectionError([one if one.owner or one.known else one._replace(owner=owner) for one in self.problems])
+
+
+def refused(key: str, text: str) -> SectionError:
+    """What an encoding, a sampler or a strategy says of one of its options, or ("") of all of them together."""
+    return SectionError([Problem(key, text)])
+
+
+def message(problems: Sequence[Problem], place: Callable[[str], str]) -> str:
+    """One line a problem, `place(key)` in front of each, at most a handful of lines."""
+    lines = [place(one.key) + one.line() for one in problems]
+    more = len(lines) - _SHOWN_PROBLEMS
+    if more > 0:
+        lines = [*lines[:_SHOWN_PROBLEMS], f"and {more} more"]
+    return "\n".join(lines)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

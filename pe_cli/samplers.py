@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
-from pe_cli.errors import ConfigError, canonical, nearest
-from pe_cli.schema import Section, explain, shown
+from pe_cli.errors import SectionError, canonical, nearest, refused
+from pe_cli.schema import Section, problems, shown
 
 
 class Sampler:
@@ -45,16 +45,16 @@ def names() -> list[str]:
 
 
 def canonical_block(block: Any) -> dict[str, Any]:
-    """A name, or a mapping with `name` and options, as {"name": …, every option: …}; else ConfigError."""
+    """A name, or a mapping with `name` and options, as {"name": …, every option: …}; else SectionError."""
     stated = dict(block) if isinstance(block, Mapping) else {"name": block}
     stated_name = stated.pop("name", None)
     if not isinstance(stated_name, str) or canonical(stated_name) not in SAMPLERS:
-        raise ConfigError(f"positions: {shown(stated_name)} is unknown{nearest(str(stated_name), names())}")
+        raise refused("", f"{shown(stated_name)} is unknown{nearest(str(stated_name), names())}")
     name = canonical(stated_name)
     try:
         options = SAMPLERS[name].Options.model_validate(stated)
     except ValidationError as error:
-        raise explain(error, f"positions.{name}") from None
+        raise SectionError(problems(error)).of(name) from None
     return {"name": name, **options.model_dump(mode="json")}
 
 

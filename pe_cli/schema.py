@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.errors import Problem, SectionError, canonical, nearest
 
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]{{1,6}})?")
@@ -33,15 +33,11 @@ _NOTHING = {"", "~", "null", "none"}
 _ARM = re.compile(r"(constrained-)?(int|float|bool|str)|(function|literal|list|tuple|dict)\b.*\W.*")
 """What pydantic puts after the key for the arm of a union."""
 _LARGEST = 2**63 - 1
-_SHOWN_PROBLEMS = 6
 _SHOWN_CHARACTERS = 160
 
 
 class Section(BaseModel):
-    """A block of keys. Unknown keys are refused; text is parsed by the annotation of the field.
-
-    Raises pydantic's ValidationError; `explain` turns it into a ConfigError.
-    """
+    """A block of keys: text is parsed by the annotation of a field, and unknown keys are a ValidationError."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, use_attribute_docstrings=True)
 
@@ -66,37 +62,6 @@ class Section(BaseModel):
         return value if reads_itself(field.metadata) else read(field.annotation, value)
 
 
-class Problem(NamedTuple):
-    """What is wrong with one key (dotted, inside its block): a phrase that says what would be right."""
-
-    key: str
-    text: str
-    known: tuple[str, ...] | None = None
-    """For a key that is not known: those that are."""
-
-
-class SectionError(ConfigError):
-    """A block that was refused. A caller that knows files and lines rewrites `problems` with `message`."""
-
-    def __init__(self, problems: Sequence[Problem], where: str):
-        self.problems, self.where = tuple(problems), where
-        super().__init__(message(self.problems, lambda key: f"{where}: " if where else ""))
-
-
-def message(problems: Sequence[Problem], place: Callable[[str], str]) -> str:
-    """One line a problem, `place(key)` in front of each, at most a handful of lines."""
-    lines = [place(key) + (f"{key}: " if key else "") + text for key, text, _ in problems]
-    more = len(lines) - _SHOWN_PROBLEMS
-    if more > 0:
-        lines = [*lines[:_SHOWN_PROBLEMS], f"and {more} more"]
-    return "\n".join(lines)
-
-
-def explain(error: ValidationError, where: str) -> SectionError:
-    """The error for the person at the keyboard: `where: key: what would be right, not the value`."""
-    return SectionError(problems(error), where)
-
-
 def problems(error: ValidationError) -> list[Problem]:
     """Every problem of a block, in the order of its keys."""
     found: dict[str, Problem] = {}
@@ -112,6 +77,9 @@ def problems(error: ValidationError) -> list[Problem]:
                 dotted = f"{key}.{name}" if key else name
                 text = "unknown key" + (nearest(name, context["known"]) if context["known"] else "")
                 found.setdefault(dotted, Problem(dotted, text, tuple(context["known"])))
+        elif kind == "nested":
+            inner = SectionError(context["problems"]).under(key)
+            found |= {problem.key: problem for problem in inner.problems if problem.key not in found}
         elif kind == "missing":
             found.setdefault(key, Problem(key, "is missing"))
         elif kind == "value_error":

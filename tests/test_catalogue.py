@@ -102,7 +102,17 @@ def test_an_unknown_sampler_is_refused_with_the_nearest(block: object) -> None:
         samplers.canonical_block(block)
 
 
-@pytest.mark.parametrize("block", [None, {}, 3, [], {"name": None}, {"name": "sequential", "low": 3}])
-def test_what_is_no_sampler_is_refused(block: object) -> None:
-    with pytest.raises(ConfigError, match="positions"):
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        (None, "nothing is unknown"),
+        ({}, "nothing is unknown"),
+        (3, "3 is unknown"),
+        ([], r"\[\] is unknown"),
+        ({"name": None}, "nothing is unknown"),
+        ({"name": "sequential", "low": 3}, "low: unknown key"),
+    ],
+)
+def test_what_is_no_sampler_is_refused(block: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{said}"):
         samplers.canonical_block(block)

@@ -436,7 +436,7 @@ def test_overrides_are_refused_under_their_own_name(
 
 def test_a_problem_of_the_file_is_not_blamed_on_the_command_line(refusal: Callable[..., str]) -> None:
     assert refusal("encoding: {name: rope, bse: 3}", {"encoding.base": "5"}).startswith("exp.yaml:1: encoding.bse")
-    assert refusal("encoding: rop", {"encoding.base": "5"}).startswith("exp.yaml:1: encoding: 'rop'")
+    assert refusal("encoding: rop", {"encoding.base": "5"}).startswith("exp.yaml:1: encoding.name: 'rop'")
     assert refusal("training: 5", {"training.steps": "5"}).startswith("exp.yaml:1: training: ")
 
 

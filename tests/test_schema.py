@@ -7,7 +7,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field, PositiveFloat, ValidationError
 
-from pe_cli.schema import Section, explain
+from pe_cli.errors import SectionError
+from pe_cli.schema import Section, problems
 
 
 class Inner(Section):
@@ -63,8 +64,9 @@ def test_text_is_read_by_the_annotation(given: dict[str, Any], expected: dict[st
 def test_what_is_refused_is_said_in_one_line(given: Any, message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Outer.model_validate({"inner": given})
-    assert str(explain(caught.value, "f.yaml")).startswith(f"f.yaml: {message}")
-    assert len(str(explain(caught.value, "f.yaml")).splitlines()) == 1
+    said = str(SectionError(problems(caught.value)))
+    assert said.startswith(message)
+    assert len(said.splitlines()) == 1
 
 
 def test_keys_carry_their_description() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from pe_cli.encodings._sparse import both_allowed, count
 from pe_cli.encodings.base import ModelSpec, PositionEncoding, Sees, overridden
 from pe_cli.encodings.views import Block, LayerView, Positions
-from pe_cli.errors import ConfigError, StrategyRefused
+from pe_cli.errors import StrategyRefused, refused
 
 ORDER = (Sees.NOTHING, Sees.DISTANCE, Sees.ABSOLUTE)
 EXCLUSIVE = ("rotate", "scores", "weights", "values")
@@ -133,15 +133,14 @@ class Composition(PositionEncoding):
         return None
 
     def refuse_conflicts(self, key: str) -> None:
-        """ConfigError where two parts change what a layer has one of; `key` is where they are stated."""
+        """SectionError where two parts change what a layer has one of; `key` is where they are stated."""
         members = self.members()
         for index in range(self.spec.n_layers):
             for hook in EXCLUSIVE:
                 both = [members[n].name for n, own in self.acting(index) if hook in members[n].hooks(own)]
                 if len(both) > 1:
-                    raise ConfigError(
-                        f"{key}: {' and '.join(both)} both change '{hook}', of which there is one; keep one of them"
-                    )
+                    text = f"{' and '.join(both)} both change '{hook}', of which there is one; keep one of them"
+                    raise refused(key, text)
 
     def positions(self, tokens: Tensor, generator: torch.Generator | None = None) -> Positions:
         parts = tuple(part.positions(tokens, generator) for part in self.members())

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, precise
 from pe_cli.encodings.views import LayerView
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 Layout = Literal["halves", "interleaved"]
 
@@ -58,13 +58,14 @@ def inverse_frequencies(width: int, base: float) -> tuple[float, ...]:
     return tuple(base ** (-2 * pair / width) for pair in range((width + 1) // 2))
 
 
-def completing_a_turn(frequencies: Sequence[float], spec: ModelSpec, name: str) -> tuple[float, ...]:
-    """The frequencies, those of waves longer than the training length set to zero; ConfigError where all are."""
+def completing_a_turn(frequencies: Sequence[float], spec: ModelSpec) -> tuple[float, ...]:
+    """The frequencies, those of waves longer than the training length set to zero; SectionError where all are."""
     lowest = 2 * math.pi / spec.train_length
     if frequencies[0] < lowest:
-        raise ConfigError(
-            f"encoding.{name}: training.length {spec.train_length} is shorter than the shortest wave, of 2π ids, "
-            "and no other would be left; 7 or more would do"
+        raise refused(
+            "",
+            f"training.length {spec.train_length} is shorter than the shortest wave, of 2π ids, "
+            "and no other would be left; 7 or more would do",
         )
     return tuple(frequency if frequency >= lowest else 0.0 for frequency in frequencies)
 
@@ -91,8 +92,8 @@ def turned(x: Tensor, cos: Tensor, sin: Tensor, layout: Layout) -> Tensor:
     return torch.cat((mixed.flatten(-2), rest), dim=-1)
 
 
-def require_even_head(spec: ModelSpec, name: str) -> None:
-    """ConfigError where the columns of a head do not form pairs; it names sizes that would do."""
+def require_even_head(spec: ModelSpec) -> None:
+    """SectionError where the columns of a head do not form pairs; it names sizes that would do."""
     if spec.d_head % 2 == 0:
         return
     step = 2 * spec.n_heads
@@ -102,7 +103,8 @@ def require_even_head(spec: ModelSpec, name: str) -> None:
     advice = f"model.d_model: {widths} would do"
     if heads:
         advice += f", or model.n_heads: {', '.join(map(str, heads))}"
-    raise ConfigError(
-        f"encoding.{name}: model.d_model {spec.d_model} with model.n_heads {spec.n_heads} gives heads of "
-        f"{spec.d_head} columns, and columns are turned in pairs; {advice}"
+    raise refused(
+        "",
+        f"model.d_model {spec.d_model} with model.n_heads {spec.n_heads} gives heads of "
+        f"{spec.d_head} columns, and columns are turned in pairs; {advice}",
     )

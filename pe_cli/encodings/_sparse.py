@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 def root_stride(train_length: int) -> int:
@@ -21,10 +21,10 @@ def near_heads(n_heads: int, device: torch.device) -> Tensor:
     return (2 * torch.arange(n_heads, device=device) < n_heads)[:, None, None]
 
 
-def require_two_heads(n_heads: int, key: str) -> None:
-    """ConfigError where two sets cannot be shared out among heads."""
+def require_two_heads(n_heads: int) -> None:
+    """SectionError where two sets cannot be shared out among heads."""
     if n_heads == 1:
-        raise ConfigError(f"{key}: heads gives half of the heads to each, and model.n_heads is 1; write pattern: union")
+        raise refused("pattern", "heads gives half of the heads to each, and model.n_heads is 1; write pattern: union")
 
 
 def local(offset: Tensor, size: int) -> Tensor:

@@ -12,7 +12,7 @@ from pe_cli.encodings._composition import Wrapper
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Positions
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -45,9 +45,10 @@ class Anchored(Wrapper):
         acts = frozenset[str]().union(*(inner.hooks(index) for index in range(spec.n_layers)))
         if acts != {"embed"}:
             does = "does nothing" if not acts else f"acts on {', '.join(sorted(acts))}"
-            raise ConfigError(
-                f"encoding.anchored.encoding: {inner.name} {does}; name an encoding that adds to the embeddings and "
-                "does nothing else, as absolute ones do"
+            raise refused(
+                "encoding",
+                f"{inner.name} {does}; name an encoding that adds to the embeddings and "
+                "does nothing else, as absolute ones do",
             )
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:

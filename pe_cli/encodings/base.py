@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
-from pydantic import field_validator
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from pe_cli.encodings.views import Block, LayerView, Positions
@@ -72,7 +72,10 @@ class ModelSpec:
 
 
 LARGEST_COUNT = 2**24
-LARGEST_NUMBER = 1e30
+LARGEST_WIDTH = 2**12
+LARGEST_NUMBER, SMALLEST_NUMBER = 1e18, 1e-18
+Width = Annotated[int, Field(ge=1, le=LARGEST_WIDTH)]
+"""The columns of a small network or a low rank: every pair of characters may take as many numbers."""
 
 
 class EncodingOptions(Section):
@@ -82,6 +85,8 @@ class EncodingOptions(Section):
     @classmethod
     def _within_reason(cls, value: Any) -> Any:
         """No table is that long, and float32 ends soon after: a slip is refused before anything is built of it."""
+        if isinstance(value, float) and 0 < abs(value) < SMALLEST_NUMBER:
+            raise ValueError(f"must be 0 or at least {SMALLEST_NUMBER:g} in size, not {value:g}")
         limit = LARGEST_COUNT if isinstance(value, int) else LARGEST_NUMBER
         if isinstance(value, int | float) and abs(value) > limit:
             raise ValueError(f"must be at most {limit:.15g} in size, not {value:.15g}")

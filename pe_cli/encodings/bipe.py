@@ -13,7 +13,7 @@ from pe_cli.encodings._structure import among, segments
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Positions
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -49,19 +49,16 @@ class BiPE(Composition):
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         blocks = {"absolute": options.absolute, "relative": options.relative}
-        parts = {key: build(block, spec) for key, block in blocks.items()}
+        parts = {key: build(block, spec, key) for key, block in blocks.items()}
         for key, part in parts.items():
             if "positions" in part.hooks(0):
-                raise ConfigError(
-                    f"encoding.bipe.{key}: {part.name} reads its own ids from the text, and here bipe does"
-                )
+                raise refused(key, f"{part.name} reads its own ids from the text, and here bipe does")
         if options.segment_scale % 1 and not parts["relative"].fractional:
-            raise ConfigError(
-                f"encoding.bipe.segment_scale: must be a whole number for {parts['relative'].name}, "
-                f"not {options.segment_scale:g}"
+            raise refused(
+                "segment_scale", f"must be a whole number for {parts['relative'].name}, not {options.segment_scale:g}"
             )
         super().__init__(options, spec, list(parts.values()))
-        self.refuse_conflicts("encoding.bipe")
+        self.refuse_conflicts("")
         self.register_buffer("ends", among(spec.alphabet, options.separators), persistent=False)
 
     def positions(self, tokens: Tensor, generator: torch.Generator | None = None) -> Positions:

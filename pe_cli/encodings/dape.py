@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
 from pe_cli.encodings._composition import Wrapper
 from pe_cli.encodings._distance import drawn
-from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, Width
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 PAIRS = 2**15
 """Pairs of a query and a key that are worked on at a time: their hidden columns stay in a processor's cache."""
@@ -38,15 +38,14 @@ class DAPE(Wrapper):
     class Options(EncodingOptions):
         encoding: EncodingBlock = Field(default={"name": "alibi"})
         """Name or block of the encoding whose bias is b."""
-        hidden: PositiveInt = 32
+        hidden: Width = 32
         """Columns between the two layers of f."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec, build(options.encoding, spec))
         if not all(self.inner.hooks(index) & {"bias", "by_distance"} for index in range(spec.n_layers)):
-            raise ConfigError(
-                f"encoding.dape.encoding: {self.inner.name} adds no bias to the logits of some layer; "
-                "alibi or t5 would do"
+            raise refused(
+                "encoding", f"{self.inner.name} adds no bias to the logits of some layer; alibi or t5 would do"
             )
         layers, heads, hidden = spec.n_layers, spec.n_heads, options.hidden
         self.first = drawn(2 * heads, layers, hidden, 2 * heads)

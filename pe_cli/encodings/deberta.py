@@ -13,7 +13,7 @@ from pe_cli.encodings._relative import falling_distances, far_keys, skewed, skew
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -56,9 +56,9 @@ class DeBERTa(PositionEncoding):
         if options.buckets == "log":
             edges = log_edges(clip, options.max_distance or 2 * clip)
         elif options.max_distance is not None:
-            raise ConfigError(
-                f"encoding.deberta.max_distance: {options.max_distance} means nothing to exact buckets; leave it out, "
-                "or write buckets: log"
+            raise refused(
+                "max_distance",
+                f"{options.max_distance} means nothing to exact buckets; leave it out, or write buckets: log",
             )
         else:
             edges = list(range(1, clip + 1))
@@ -143,9 +143,10 @@ def log_edges(buckets: int, max_distance: int) -> list[int]:
     """
     middle, last = buckets // 2, max_distance - 1
     if middle < 1 or last <= middle:
-        raise ConfigError(
-            f"encoding.deberta: {buckets} log buckets up to max_distance {max_distance} do not work out; clip must be "
-            f"at least 2, and max_distance above {middle + 1}"
+        raise refused(
+            "",
+            f"{buckets} log buckets up to max_distance {max_distance} do not work out; clip must be "
+            f"at least 2, and max_distance above {middle + 1}",
         )
     edges = list(range(1, middle + 1))
     for step in range(middle - 1):

@@ -13,7 +13,7 @@ from pe_cli.encodings._sparse import both_allowed, dilated_reach, local, meeting
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 Count = Annotated[int, Field(ge=1, le=2**24)]
 
@@ -47,9 +47,10 @@ class Dilated(Wrapper):
         super().__init__(options, spec, build(options.encoding, spec))
         dilations = options.dilations or [1, 2][-spec.n_heads :]
         if len(dilations) > spec.n_heads:
-            raise ConfigError(
-                f"encoding.dilated.dilations: {dilations} is more than one for each head, and model.n_heads is "
-                f"{spec.n_heads}; write {dilations[: spec.n_heads]}"
+            raise refused(
+                "dilations",
+                f"{dilations} is more than one for each head, and model.n_heads is "
+                f"{spec.n_heads}; write {dilations[: spec.n_heads]}",
             )
         self.dilations = [dilations[head % len(dilations)] for head in range(spec.n_heads)]
         self.window = options.window or max(1, spec.train_length // (2 * max(dilations)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pe_cli.encodings._distance import Network, in_pieces
-from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, Width
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Block
 
@@ -44,7 +44,7 @@ class FIRE(PositionEncoding):
         """L, where m starts at 1. None: a quarter of the training length, the ratio of the paper."""
         scale: PositiveFloat = 0.1
         """c before training."""
-        width: int = Field(default=32, ge=1, le=4096)
+        width: Width = 32
         """Hidden units of f."""
         layers: Literal["own", "shared"] = "own"
         """own: each layer has its own f, c and m; shared: one for all, which is FIRE-S."""

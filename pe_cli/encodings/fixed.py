@@ -13,7 +13,7 @@ from pe_cli.encodings._sparse import both_allowed, meeting, near_heads, require_
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -55,13 +55,14 @@ class Fixed(Wrapper):
         self.first = 0
         """The first head with summaries."""
         if options.pattern == "heads":
-            require_two_heads(spec.n_heads, "encoding.fixed.pattern")
+            require_two_heads(spec.n_heads)
             self.first = (spec.n_heads + 1) // 2
         if self.summary * options.subblocks > self.stride:
-            raise ConfigError(
-                f"encoding.fixed: subblocks {options.subblocks} times summary {self.summary} is more than stride "
+            raise refused(
+                "",
+                f"subblocks {options.subblocks} times summary {self.summary} is more than stride "
                 f"{self.stride}, the length of a block; write summary: {max(1, self.stride // options.subblocks)}"
-                + (f" and stride: {options.subblocks}" if options.subblocks > self.stride else "")
+                + (f" and stride: {options.subblocks}" if options.subblocks > self.stride else ""),
             )
 
     def mask(self, block: Block) -> Tensor | None:

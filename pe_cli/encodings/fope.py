@@ -22,7 +22,7 @@ from pe_cli.encodings._rotary import (
 from pe_cli.encodings.base import ModelSpec, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import LayerView
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -57,13 +57,14 @@ class FoPE(Rotary):
     sines: Tensor
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
-        require_even_head(spec, "fope")
+        require_even_head(spec)
         if spec.d_head < 4:
-            raise ConfigError(
-                f"encoding.fope: model.d_model {spec.d_model} with model.n_heads {spec.n_heads} gives heads of "
-                f"{spec.d_head} columns, and a pair is mixed for every 4; {4 * spec.n_heads} columns or more would do"
+            raise refused(
+                "",
+                f"model.d_model {spec.d_model} with model.n_heads {spec.n_heads} gives heads of "
+                f"{spec.d_head} columns, and a pair is mixed for every 4; {4 * spec.n_heads} columns or more would do",
             )
-        every = completing_a_turn(inverse_frequencies(spec.d_head, options.base), spec, "fope")
+        every = completing_a_turn(inverse_frequencies(spec.d_head, options.base), spec)
         super().__init__(options, spec, [frequency for frequency in every if frequency > 0], options.layout)
         kept, mixed = len(self.frequencies), min(len(self.frequencies), spec.d_head // 4)
         # what Xavier's rule makes of a stack of matrices (heads, kept, mixed)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, Width
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Block, LayerView
 
@@ -32,7 +31,7 @@ class FoXRow(PositionEncoding):
     sees = Sees.NOTHING
 
     class Options(EncodingOptions):
-        width: PositiveInt = 8
+        width: Width = 8
         """d': the columns of q' and k' in each head."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:

@@ -33,6 +33,6 @@ class HoPE(Rotary):
         pass
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
-        require_even_head(spec, "hope")
+        require_even_head(spec)
         frequencies = inverse_frequencies(spec.d_head, options.base)
-        super().__init__(options, spec, completing_a_turn(frequencies, spec, "hope"), options.layout)
+        super().__init__(options, spec, completing_a_turn(frequencies, spec), options.layout)

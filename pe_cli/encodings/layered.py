@@ -9,7 +9,7 @@ from pydantic import Field
 from pe_cli.encodings._composition import Composition
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
 from pe_cli.encodings.registry import EncodingBlock, build, register
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -42,14 +42,18 @@ class Layered(Composition):
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         pattern = [options.pattern[layer % len(options.pattern)] for layer in range(spec.n_layers)]
         distinct = [block for number, block in enumerate(pattern) if block not in pattern[:number]]
-        children = [build(block, replace(spec, n_layers=pattern.count(block))) for block in distinct]
+        children = [
+            build(block, replace(spec, n_layers=pattern.count(block)), f"pattern.{pattern.index(block)}")
+            for block in distinct
+        ]
         super().__init__(options, spec, children)
         for child in children:
             if child.hooks(0) & {"embed", "positions"}:
-                raise ConfigError(
-                    f"encoding.pattern: {child.name} acts before the first layer, on ids or embeddings, and "
+                raise refused(
+                    "pattern",
+                    f"{child.name} acts before the first layer, on ids or embeddings, and "
                     f"cannot be limited to some layers; write {{name: mix, parts: [{child.name}, …]}} around "
-                    "the pattern"
+                    "the pattern",
                 )
         numbers = [distinct.index(block) for block in pattern]
         self.places = [(number, numbers[:layer].count(number)) for layer, number in enumerate(numbers)]

@@ -5,11 +5,19 @@ from __future__ import annotations
 import math
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, precise
+from pe_cli.encodings.base import (
+    EncodingOptions,
+    Family,
+    ModelSpec,
+    PositionEncoding,
+    Sees,
+    Width,
+    precise,
+)
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Positions
 
@@ -34,9 +42,9 @@ class LearnedFourier(PositionEncoding):
     sees = Sees.ABSOLUTE
 
     class Options(EncodingOptions):
-        features: int = Field(default=128, ge=2, multiple_of=2)
+        features: int = Field(default=128, ge=2, le=2**17, multiple_of=2)
         """F: the number of features, half of them cosines."""
-        hidden: PositiveInt = 32
+        hidden: Width = 32
         """The width of the hidden layer."""
         gamma: PositiveFloat = 10.0
         """γ: frequencies are drawn with standard deviation 1 / γ."""

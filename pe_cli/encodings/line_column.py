@@ -13,7 +13,7 @@ from pe_cli.encodings._structure import among, segments
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Positions
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -47,7 +47,7 @@ class LineColumn(PositionEncoding):
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec)
         if spec.d_model < 2:
-            raise ConfigError("encoding.line_column: line and column need one column each; model.d_model: 2 would do")
+            raise refused("", "line and column need one column each; model.d_model: 2 would do")
         self.widths = (spec.d_model // 2, spec.d_model - spec.d_model // 2)
         self.frequencies = tuple(inverse_frequencies(width, options.base) for width in self.widths)
         self.register_buffer("ends", among(spec.alphabet, "\n"), persistent=False)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pe_cli.encodings._distance import Network, at_distinct
-from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, Width
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import LayerView
 
@@ -41,7 +41,7 @@ class LogCPB(PositionEncoding):
         spacing: Literal["log", "linear"] = "log"
         """log: G reads ln(1 + distance); linear: the distance, which beyond the training length is far from
         anything that G has seen."""
-        width: int = Field(default=512, ge=1, le=4096)
+        width: Width = 512
         """Units of a hidden layer of G. Swin's code has 512."""
         hidden_layers: int = Field(default=1, ge=1, le=8)
         """How many of them G has."""

@@ -29,5 +29,6 @@ class Mix(Composition):
         """Names or blocks of the encodings to join."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
-        super().__init__(options, spec, [build(block, spec) for block in options.parts])
-        self.refuse_conflicts("encoding.parts")
+        parts = [build(block, spec, f"parts.{place}") for place, block in enumerate(options.parts)]
+        super().__init__(options, spec, parts)
+        self.refuse_conflicts("parts")

@@ -29,7 +29,7 @@ class PRoPE(Rotary):
         """The share of the frequencies that is kept: 1 is rope, 0 no position encoding. 0.75 is the paper's best."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
-        require_even_head(spec, "p_rope")
+        require_even_head(spec)
         frequencies = inverse_frequencies(spec.d_head, options.base)
         kept = int(options.p * spec.d_head // 2)
         frequencies = frequencies[:kept] + (0.0,) * (len(frequencies) - kept)

@@ -6,12 +6,11 @@ import math
 from typing import NamedTuple
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor
 from torch.nn import functional as F
 
 from pe_cli.encodings._distance import drawn
-from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
+from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees, Width
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Block, LayerView
 
@@ -53,9 +52,9 @@ class PaTH(PositionEncoding):
     sees = Sees.NOTHING
 
     class Options(EncodingOptions):
-        rank: PositiveInt = 32
+        rank: Width = 32
         """Columns between the two matrices that w is made with."""
-        width: PositiveInt = 3
+        width: Width = 3
         """How many characters the convolution reads, its own included."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:

@@ -9,11 +9,12 @@ from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ValidationError
+from pydantic_core import PydanticCustomError
 
 import pe_cli.encodings
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
-from pe_cli.errors import ConfigError, canonical, nearest
-from pe_cli.schema import explain, shown
+from pe_cli.errors import Problem, SectionError, canonical, nearest, refused
+from pe_cli.schema import problems, shown
 
 _classes: dict[str, type[PositionEncoding]] = {}
 
@@ -42,44 +43,72 @@ def names() -> list[str]:
 
 
 def encoding_class(name: str) -> type[PositionEncoding]:
-    """The class of an encoding; ConfigError with the nearest name where there is none."""
+    """The class of an encoding; SectionError with the nearest name where there is none."""
     _import_all()
     known = canonical(name)
     if known in NO_ENCODING:
         known = "none"
     if known not in _classes:
-        raise ConfigError(f"encoding: {shown(name)} is not known{nearest(name, names())}")
+        raise refused("", f"{shown(name)} is not known{nearest(name, names())}")
     return _classes[known]
 
 
 def canonical_block(block: Any) -> dict[str, Any]:
-    """`rope`, or a mapping with `name` and options, as {"name": …, every option: …}; nested blocks too."""
+    """`rope`, or a mapping with `name` and options, as {"name": …, every option: …}; nested blocks too.
+
+    Raises SectionError with keys as the block has them.
+    """
     if block is None:
         block = "none"
-    if isinstance(block, str):
-        block = {"name": block}
-    if not isinstance(block, Mapping):
-        raise ConfigError(f"encoding: {block!r} is neither a name nor a block with a name")
-    if "name" not in block:
-        raise ConfigError(f"encoding: the block {dict(block)} has no name; write 'name: rope' in it")
-    name = block["name"]
+    if isinstance(block, Mapping):
+        if "name" not in block:
+            raise refused("", f"the block of {', '.join(block) or 'nothing'} has no name; write 'name: rope' in it")
+        name, key = block["name"], "name"
+    else:
+        name, key, block = block, "", {}
     if name is not None and not isinstance(name, str):
-        raise ConfigError(f"encoding.name: {name!r} is not a name")
-    cls = encoding_class(name or "none")
+        raise refused(key, f"{shown(name)} is neither a name nor a block with a name")
+    try:
+        cls = encoding_class(name or "none")
+    except SectionError as error:
+        raise (error.under(key) if key else error) from None
     options = {key: value for key, value in block.items() if key != "name"}
     try:
         parsed = cls.Options.model_validate(options)
     except ValidationError as error:
-        raise explain(error, f"encoding.{cls.name}") from None
+        raise SectionError([_with_owners(problem, cls.name) for problem in problems(error)]).of(cls.name) from None
     return {"name": cls.name, **parsed.model_dump(mode="json")}
 
 
-EncodingBlock = Annotated[dict[str, Any], BeforeValidator(canonical_block)]
+def _with_owners(problem: Problem, name: str) -> Problem:
+    """For a key that the encoding does not have: the encodings that do."""
+    if problem.known is None or not problem.text.startswith("unknown key"):
+        return problem
+    owners = [other for other in names() if problem.key in encoding_class(other).Options.model_fields]
+    elsewhere = f"; it is an option of {', '.join(owners)}" if owners else ""
+    return problem._replace(text=problem.text.replace("unknown key", f"{name} has no such option", 1) + elsewhere)
+
+
+def nested_block(block: Any) -> dict[str, Any]:
+    """A block inside another, which names the place of what is wrong in it."""
+    try:
+        return canonical_block(block)
+    except SectionError as error:
+        raise PydanticCustomError("nested", "holds a block that was refused", {"problems": error.problems}) from None
+
+
+EncodingBlock = Annotated[dict[str, Any], BeforeValidator(nested_block)]
 """The type of an option that is itself an encoding."""
 
 
-def build(block: Any, spec: ModelSpec) -> PositionEncoding:
-    """The encoding of a block for a model of these sizes; ConfigError where they do not fit."""
-    resolved = canonical_block(block)
-    cls = _classes[resolved.pop("name")]
-    return cls(cls.Options.model_validate(resolved), spec)
+def build(block: Any, spec: ModelSpec, key: str = "encoding") -> PositionEncoding:
+    """The encoding of a block for a model of these sizes; SectionError where they do not fit, in a block at `key`."""
+    try:
+        resolved = canonical_block(block)
+        cls = _classes[resolved.pop("name")]
+        try:
+            return cls(cls.Options.model_validate(resolved), spec)
+        except SectionError as error:
+            raise error.of(cls.name) from None
+    except SectionError as error:
+        raise error.under(key) from None

@@ -26,5 +26,5 @@ class RoPE(Rotary):
         pass
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
-        require_even_head(spec, "rope")
+        require_even_head(spec)
         super().__init__(options, spec, inverse_frequencies(spec.d_head, options.base), options.layout)

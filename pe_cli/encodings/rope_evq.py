@@ -12,7 +12,7 @@ from torch import Tensor
 from pe_cli.encodings._rotary import Rotary, RotaryOptions, require_even_head
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.encodings.registry import register
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 LARGEST_TAU = 700.0
 """sinh of more is no number of float64."""
@@ -42,12 +42,13 @@ class RoPEEVQ(Rotary):
         """midpoint: u = (2k + 1) / d; left: u = 2k / d, with which τ = 0 is rope."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
-        require_even_head(spec, "rope_evq")
+        require_even_head(spec)
         tau = spec.d_head / math.sqrt(spec.train_length) if options.tau is None else options.tau
         if tau > LARGEST_TAU:
-            raise ConfigError(
-                f"encoding.rope_evq.tau: heads of {spec.d_head} columns with training.length {spec.train_length} "
-                f"give {tau:g}; state one of {LARGEST_TAU:g} or less"
+            raise refused(
+                "tau",
+                f"heads of {spec.d_head} columns with training.length {spec.train_length} "
+                f"give {tau:g}; state one of {LARGEST_TAU:g} or less",
             )
         shift = 1 if options.grid == "midpoint" else 0
         places = [(2 * pair + shift) / spec.d_head for pair in range(spec.d_head // 2)]

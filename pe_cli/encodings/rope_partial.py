@@ -7,7 +7,7 @@ from pydantic import Field
 from pe_cli.encodings._rotary import Rotary, RotaryOptions, inverse_frequencies, require_even_head
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.encodings.registry import register
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -38,14 +38,15 @@ class RoPEPartial(Rotary):
 def rotary_width(fraction: float, spec: ModelSpec) -> int:
     """The number of columns that turn; ConfigError where they do not form pairs."""
     if fraction == 1:
-        require_even_head(spec, "rope_partial")
+        require_even_head(spec)
     width = int(spec.d_head * fraction + 1e-4)  # a third of 24 may be written 0.333333
     if width % 2 or (width == 0 and fraction > 0):
         below = width // 2 * 2
         even = [columns for columns in (below, below + 2) if 0 < columns <= spec.d_head]
         shares = " or ".join(f"{columns / spec.d_head:g}" for columns in even)
-        raise ConfigError(
-            f"encoding.rope_partial.fraction: {fraction:g} of the {spec.d_head} columns of a head is {width}, "
-            f"and columns are turned in pairs; {shares or 'heads of two columns or more'} would do"
+        raise refused(
+            "fraction",
+            f"{fraction:g} of the {spec.d_head} columns of a head is {width}, "
+            f"and columns are turned in pairs; {shares or 'heads of two columns or more'} would do",
         )
     return width

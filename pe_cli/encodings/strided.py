@@ -55,7 +55,7 @@ class Strided(Wrapper):
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec, build(options.encoding, spec))
         if options.pattern == "heads":
-            require_two_heads(spec.n_heads, "encoding.strided.pattern")
+            require_two_heads(spec.n_heads)
         self.stride = options.stride or root_stride(spec.train_length)
 
     def mask(self, block: Block) -> Tensor | None:

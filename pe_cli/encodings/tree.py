@@ -13,7 +13,7 @@ from pe_cli.encodings._structure import among, segments
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import Positions
-from pe_cli.errors import ConfigError
+from pe_cli.errors import refused
 
 
 @register
@@ -69,9 +69,10 @@ class Tree(PositionEncoding):
         self.depth = options.depth or min(8, most)
         if most < max(1, self.depth):
             advice = f"depth: {most}" if most else f"branches: {spec.d_model}"
-            raise ConfigError(
-                f"encoding.tree: {max(1, self.depth)} blocks of {options.branches} branches do not fit into "
-                f"model.d_model {spec.d_model}; {advice} would do"
+            raise refused(
+                "",
+                f"{max(1, self.depth)} blocks of {options.branches} branches do not fit into "
+                f"model.d_model {spec.d_model}; {advice} would do",
             )
         copies = spec.d_model // (options.branches * self.depth)
         decayed = options.levels == "decayed"

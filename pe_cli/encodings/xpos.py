@@ -20,7 +20,7 @@ from pe_cli.encodings._rotary import (
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import LayerView
-from pe_cli.errors import ConfigError, PositionRangeError
+from pe_cli.errors import PositionRangeError, refused
 
 LARGEST_EXPONENT = 75.0
 """e^75 times a product of vectors is still a number of float32 or bfloat16; e^89 alone is none."""
@@ -53,7 +53,7 @@ class XPos(Rotary):
         """γ: the first pair, which fades most, has ζ = γ / (1 + γ)."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
-        require_even_head(spec, "xpos")
+        require_even_head(spec)
         super().__init__(options, spec, inverse_frequencies(spec.d_head, options.base), options.layout)
         self.zeta = tuple(
             (2 * pair / spec.d_head + options.gamma) / (1 + options.gamma) for pair in range(spec.d_head // 2)
@@ -61,10 +61,11 @@ class XPos(Rotary):
         self.rates = tuple(math.log(zeta) / options.scale_base for zeta in self.zeta)
         if self.too_wide(spec.max_position - 1):
             least = (spec.max_position - 1) * -math.log(self.zeta[0]) / LARGEST_EXPONENT
-            raise ConfigError(
-                f"encoding.xpos.scale_base: {options.scale_base:g} with gamma {options.gamma:g} is too small for ids "
+            raise refused(
+                "scale_base",
+                f"{options.scale_base:g} with gamma {options.gamma:g} is too small for ids "
                 f"up to {spec.max_position - 1}, whose factors would not be numbers any more; {math.ceil(least)} or "
-                "more would do"
+                "more would do",
             )
 
     def rotate(self, layer: LayerView) -> tuple[Tensor, Tensor]:

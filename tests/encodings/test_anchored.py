@@ -94,12 +94,12 @@ def test_anchors_are_shown() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"encoding": "none"}, r"anchored\.encoding: none does nothing; name an encoding that adds"),
-        ({"encoding": "alibi"}, r"anchored\.encoding: alibi acts on by_distance;"),
+        ({"encoding": "none"}, r"encoding\.encoding: none does nothing; name an encoding that adds"),
+        ({"encoding": "alibi"}, r"encoding\.encoding: alibi acts on by_distance;"),
         ({"encoding": {"name": "mix", "parts": ["learned", "t5"]}}, r"mix acts on by_distance, embed;"),
         ({"encoding": "bipe"}, r"bipe acts on embed, positions, rotate;"),
-        ({"every": 0}, r"encoding\.anchored: every"),
-        ({"every": 2.5}, r"encoding\.anchored: every"),
+        ({"every": 0}, r"encoding\.every"),
+        ({"every": 2.5}, r"encoding\.every"),
     ],
 )
 def test_what_is_refused(options: dict[str, object], message: str) -> None:

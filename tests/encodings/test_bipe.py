@@ -123,7 +123,7 @@ def test_parts_may_be_wrapped() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"absolute": "bipe"}, "bipe.absolute: bipe reads its own ids from the text"),
+        ({"absolute": "bipe"}, r"encoding\.absolute: bipe reads its own ids from the text"),
         ({"absolute": "rope", "relative": "rope"}, "rope and rope both change 'rotate'"),
         ({"relative": "t5", "segment_scale": 0.5}, "segment_scale: must be a whole number for t5, not 0.5"),
         ({"separators": ""}, "separators"),

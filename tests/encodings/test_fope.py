@@ -135,9 +135,9 @@ def test_a_checkpoint_brings_its_coefficients() -> None:
 def test_heads_and_lengths_without_a_mixture_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"heads of 2 columns, .* 16 columns or more would do"):
         built("fope", d_model=8)
-    with pytest.raises(ConfigError, match=r"encoding.fope: training.length 6 is shorter .* 7 or more would do"):
+    with pytest.raises(ConfigError, match=r"encoding: training.length 6 is shorter .* 7 or more would do"):
         built("fope", train_length=6)
-    with pytest.raises(ConfigError, match=r"encoding.fope: model.d_model 15 .* 10 or 20 would do"):
+    with pytest.raises(ConfigError, match=r"encoding: model.d_model 15 .* 10 or 20 would do"):
         built("fope", d_model=15, n_heads=5)
     with pytest.raises(ConfigError, match=r"gain"):
         fope(gain=-1)

@@ -75,6 +75,6 @@ def test_with_long_training_it_is_rope() -> None:
 
 @pytest.mark.parametrize("length", [2, 6])
 def test_a_training_length_below_all_waves_is_refused(length: int) -> None:
-    with pytest.raises(ConfigError, match=rf"encoding.hope: training.length {length} is shorter .* 7 or more would do"):
+    with pytest.raises(ConfigError, match=rf"encoding: training.length {length} is shorter .* 7 or more would do"):
         hope(length)
     assert hope(7).numbers(1)["inverse_frequencies"].tolist() == [1, 0, 0, 0]

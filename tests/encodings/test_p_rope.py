@@ -66,10 +66,10 @@ def test_the_ends_are_rope_and_no_encoding(layout: str) -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.5])
 def test_a_share_is_between_zero_and_one(p: float) -> None:
-    with pytest.raises(ConfigError, match=r"p_rope.*p"):
+    with pytest.raises(ConfigError, match=r"encoding\.p: must be .* \(of p_rope\)"):
         p_rope(p)
 
 
 def test_odd_heads_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"encoding.p_rope: model.d_model 15 .* 10 or 20 would do"):
+    with pytest.raises(ConfigError, match=r"encoding: model.d_model 15 .* 10 or 20 would do"):
         p_rope(0.75, d_model=15, n_heads=5)

@@ -73,11 +73,11 @@ def test_logits_survive_a_shift() -> None:
 
 
 def test_a_rule_without_a_number_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"encoding.rope_evq.tau: heads of 1024 columns .* give 724.* 700 or less"):
+    with pytest.raises(ConfigError, match=r"encoding\.tau: heads of 1024 columns .* give 724.* 700 or less"):
         built("rope_evq", d_model=1024, n_heads=1, train_length=2)
     assert built({"name": "rope_evq", "tau": 700}, d_model=1024, n_heads=1).numbers(1)["wavelengths"].isfinite().all()
     for tau in (-1, 701):
         with pytest.raises(ConfigError, match=r"tau"):
             evq(tau=tau)
-    with pytest.raises(ConfigError, match=r"encoding.rope_evq: model.d_model 15 .* 10 or 20 would do"):
+    with pytest.raises(ConfigError, match=r"encoding: model.d_model 15 .* 10 or 20 would do"):
         built("rope_evq", d_model=15, n_heads=5)

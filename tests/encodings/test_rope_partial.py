@@ -65,7 +65,7 @@ def test_a_third_may_be_written_with_six_digits() -> None:
         (0.25, 16, 4, r"is 1, .* in pairs; 0.5 would do"),
         (0.25, 12, 4, r"is 0, .* 0.666667 would do"),
         (0.5, 3, 3, r"heads of two columns or more would do"),
-        (1, 15, 5, r"encoding.rope_partial: model.d_model 15 .* 10 or 20 would do"),
+        (1, 15, 5, r"encoding: model.d_model 15 .* 10 or 20 would do"),
     ],
 )
 def test_columns_that_form_no_pairs_are_refused(fraction: float, d_model: int, n_heads: int, message: str) -> None:
@@ -80,5 +80,5 @@ def test_the_advice_is_good() -> None:
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.01, "half"])
 def test_a_fraction_is_between_zero_and_one(fraction: float) -> None:
-    with pytest.raises(ConfigError, match=r"rope_partial.*fraction"):
+    with pytest.raises(ConfigError, match=r"encoding\.fraction: must be .* \(of rope_partial\)"):
         partial(fraction)

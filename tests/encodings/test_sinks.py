@@ -117,8 +117,8 @@ def test_a_mask_inside_is_kept() -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"sinks": -1}, "sinks: sinks: must be greater than or equal to 0, not -1"),
-        ({"window": 0}, "sinks: window"),
+        ({"sinks": -1}, "encoding.sinks: must be greater than or equal to 0, not -1"),
+        ({"window": 0}, r"encoding\.window"),
         ({"window": 2.5}, "window: must be a whole number"),
         ({"encoding": "rop"}, "did you mean 'rope'"),
     ],

@@ -74,5 +74,5 @@ def test_wavelengths_run_from_two_pi() -> None:
 
 @pytest.mark.parametrize("option", [{"base": 0.5}, {"scale": 0}, {"layout": "halves"}, {"bases": 3}])
 def test_options_that_are_refused(option: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match=r"encoding\.sinusoidal: " + next(iter(option))):
+    with pytest.raises(ConfigError, match=r"encoding\." + next(iter(option))):
         built({"name": "sinusoidal", **option})

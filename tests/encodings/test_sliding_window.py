@@ -117,7 +117,7 @@ def test_a_strategy_reaches_the_encoding_inside() -> None:
 
 @pytest.mark.parametrize("window", [0, -3, 2.5, "wide"])
 def test_a_window_that_is_no_positive_whole_number_is_refused(window: object) -> None:
-    with pytest.raises(ConfigError, match=r"sliding_window: window"):
+    with pytest.raises(ConfigError, match=r"^window"):
         registry.canonical_block(block(window=window))
 
 

@@ -140,5 +140,5 @@ def test_a_scale_too_small_for_training_is_refused_with_one_that_would_do() -> N
 
 
 def test_odd_heads_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"encoding.xpos: model.d_model 15 .* 10 or 20 would do"):
+    with pytest.raises(ConfigError, match=r"encoding: model.d_model 15 .* 10 or 20 would do"):
         built("xpos", d_model=15, n_heads=5)
