@@ -18,10 +18,15 @@ from pe_cli.errors import StrategyRefused, refused
 ORDER = (Sees.NOTHING, Sees.DISTANCE, Sees.ABSOLUTE)
 EXCLUSIVE = ("rotate", "scores", "weights", "values")
 """What only one part of a composition can change in a layer: a sum has no meaning for these."""
+PAIRS = 2**15
+"""Pairs of a query and a key whose bias is corrected at a time: their hidden columns stay in a processor's cache."""
 
 
 class Wrapper(PositionEncoding):
-    """An encoding that hands every hook to `inner`, but for those that a subclass overrides."""
+    """An encoding that hands every hook to `inner`, but for those that a subclass overrides.
+
+    A subclass with a `bias` has all of the bias in it: none is by distance, whatever part of it did inside.
+    """
 
     def __init__(self, options: Any, spec: ModelSpec, inner: PositionEncoding) -> None:
         super().__init__(options, spec)
@@ -48,7 +53,7 @@ class Wrapper(PositionEncoding):
         return self.inner.bias(block)
 
     def by_distance(self, layer: LayerView, distance: Tensor) -> Tensor | None:
-        return self.inner.by_distance(layer, distance)
+        return None if self.has_own_bias() else self.inner.by_distance(layer, distance)
 
     def mask(self, block: Block) -> Tensor | None:
         return self.inner.mask(block)
@@ -62,14 +67,18 @@ class Wrapper(PositionEncoding):
     def values(self, weights: Tensor, v: Tensor, block: Block) -> Tensor:
         return self.inner.values(weights, v, block)
 
+    def has_own_bias(self) -> bool:
+        return type(self).bias is not Wrapper.bias
+
     def hooks(self, index: int) -> frozenset[str]:
-        return overridden(type(self), Wrapper) | self.inner.hooks(index)
+        found = overridden(type(self), Wrapper) | self.inner.hooks(index)
+        return found - {"by_distance"} if self.has_own_bias() else found
 
     def offset_bias(self, layer: LayerView, length: int) -> Tensor | None:
-        return self.inner.offset_bias(layer, length)
+        return None if self.has_own_bias() else self.inner.offset_bias(layer, length)
 
     def dense_bias(self, block: Block) -> Tensor | None:
-        return self.inner.dense_bias(block)
+        return self.bias(block) if self.has_own_bias() else self.inner.dense_bias(block)
 
     def map(self, function: Callable[[PositionEncoding], PositionEncoding]) -> PositionEncoding:
         inner = self.inner.map(function)
@@ -80,6 +89,22 @@ class Wrapper(PositionEncoding):
 
     def numbers(self, length: int) -> dict[str, Tensor]:
         return self.inner.numbers(length)
+
+
+def require_bias(inner: PositionEncoding) -> None:
+    """SectionError where the option `encoding` has no bias in some layer."""
+    if not all(inner.hooks(index) & {"bias", "by_distance"} for index in range(inner.spec.n_layers)):
+        raise refused("encoding", f"{inner.name} adds no bias to the logits of some layer; alibi or t5 would do")
+
+
+def corrected(inner: PositionEncoding, block: Block, correction: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+    """The bias b of `inner` plus correction(a, b, causal), from the logits a (B, H, Q, K); some queries at a time."""
+    static = inner.dense_bias(block)
+    assert static is not None
+    scores = block.scores.to(static.dtype)
+    rows = max(1, PAIRS // (scores.shape[0] * scores.shape[3]))
+    parts = (part.split(rows, dim=-2) for part in (scores, static.expand_as(scores), block.causal))
+    return torch.cat([b + correction(a, b, causal) for a, b, causal in zip(*parts, strict=True)], dim=2)
 
 
 class Renumbered(Wrapper):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from pe_cli.encodings._composition import Wrapper
+from pe_cli.encodings._composition import Wrapper, corrected, require_bias
 from pe_cli.encodings._distance import drawn
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, Width
 from pe_cli.encodings.registry import EncodingBlock, build, register
-from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import refused
-
-PAIRS = 2**15
-"""Pairs of a query and a key that are worked on at a time: their hidden columns stay in a processor's cache."""
+from pe_cli.encodings.views import Block
 
 
 @register
@@ -43,41 +41,18 @@ class DAPE(Wrapper):
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec, build(options.encoding, spec))
-        if not all(self.inner.hooks(index) & {"bias", "by_distance"} for index in range(spec.n_layers)):
-            raise refused(
-                "encoding", f"{self.inner.name} adds no bias to the logits of some layer; alibi or t5 would do"
-            )
+        require_bias(self.inner)
         layers, heads, hidden = spec.n_layers, spec.n_heads, options.hidden
         self.first = drawn(2 * heads, layers, hidden, 2 * heads)
         self.first_bias = drawn(2 * heads, layers, hidden)
         self.second = drawn(hidden, layers, heads, hidden)
 
     def bias(self, block: Block) -> Tensor:
-        static = self.inner.dense_bias(block)
-        assert static is not None
-        scores = block.scores.to(static.dtype)
-        static = static.expand_as(scores)
-        rows = max(1, PAIRS // (scores.shape[0] * scores.shape[3]))
-        pieces = zip(scores.split(rows, dim=2), static.split(rows, dim=2), strict=True)
-        return torch.cat([b + self.correction(a, b, block.layer.index) for a, b in pieces], dim=2)
+        return corrected(self.inner, block, partial(self.correction, block.layer.index))
 
-    def correction(self, scores: Tensor, static: Tensor, index: int) -> Tensor:
+    def correction(self, index: int, scores: Tensor, static: Tensor, causal: Tensor) -> Tensor:
         """f, from two tensors (B, H, Q, K) to one."""
         both = torch.cat((scores, static), dim=1).transpose(0, 1)  # (2H, B, Q, K)
         hidden = torch.addmm(self.first_bias[index][:, None], self.first[index], both.flatten(1))
         found = self.second[index] @ F.leaky_relu(hidden, inplace=True)
         return found.unflatten(1, both.shape[1:]).transpose(0, 1)
-
-    # all of the bias depends on the text, whatever part of it did inside
-
-    def hooks(self, index: int) -> frozenset[str]:
-        return super().hooks(index) - {"by_distance"}
-
-    def by_distance(self, layer: LayerView, distance: Tensor) -> None:
-        return None
-
-    def offset_bias(self, layer: LayerView, length: int) -> None:
-        return None
-
-    def dense_bias(self, block: Block) -> Tensor:
-        return self.bias(block)

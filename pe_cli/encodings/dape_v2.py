@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 from torch.nn import functional as F
 
-from pe_cli.encodings._composition import Wrapper
+from pe_cli.encodings._composition import Wrapper, corrected, require_bias
 from pe_cli.encodings._distance import drawn
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, Width
 from pe_cli.encodings.registry import EncodingBlock, build, register
-from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import refused
-
-PAIRS = 2**15
-"""Pairs of a query and a key that are worked on at a time: their hidden columns stay in a processor's cache."""
+from pe_cli.encodings.views import Block
 
 
 @register
@@ -55,25 +53,15 @@ class DAPEv2(Wrapper):
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec, build(options.encoding, spec))
-        if not all(self.inner.hooks(index) & {"bias", "by_distance"} for index in range(spec.n_layers)):
-            raise refused(
-                "encoding", f"{self.inner.name} adds no bias to the logits of some layer; alibi or t5 would do"
-            )
+        require_bias(self.inner)
         layers, heads, hidden, kernel = spec.n_layers, spec.n_heads, options.hidden, options.kernel
         self.first = drawn(2 * heads * kernel, layers, hidden, 2 * heads, kernel)
         self.first_bias = drawn(2 * heads * kernel, layers, hidden)
         self.second = drawn(hidden * kernel, layers, heads, hidden, kernel)
 
     def bias(self, block: Block) -> Tensor:
-        whole = self.uncut(block)
-        static = self.inner.dense_bias(whole)
-        assert static is not None
-        scores = whole.scores.to(static.dtype)
-        static = static.expand_as(scores)
-        rows = max(1, PAIRS // (scores.shape[0] * scores.shape[3]))
-        pieces = zip(*(part.split(rows, dim=-2) for part in (scores, static, whole.causal)), strict=True)
-        found = [self.correction(a, b, causal, block.layer.index)[..., block.keys] for a, b, causal in pieces]
-        return static[..., block.keys] + torch.cat(found, dim=2)
+        whole = corrected(self.inner, self.uncut(block), partial(self.correction, block.layer.index))
+        return whole[..., block.keys]
 
     def uncut(self, block: Block) -> Block:
         """The block with all keys up to its last query, as the encoding inside sees it."""
@@ -81,7 +69,7 @@ class DAPEv2(Wrapper):
         keys = slice(0, block.queries.stop)
         return Block(block.layer, block.state, q[:, :, block.queries], k[:, :, keys], block.queries, keys, self.inner)
 
-    def correction(self, scores: Tensor, static: Tensor, causal: Tensor, index: int) -> Tensor:
+    def correction(self, index: int, scores: Tensor, static: Tensor, causal: Tensor) -> Tensor:
         """f, from two tensors (B, H, Q, K) to one. Convolutions as products: of shifted inputs, and then shifted."""
         taps, keys = range(self.options.kernel), scores.shape[-1]
         side = len(taps) // 2
@@ -95,17 +83,3 @@ class DAPEv2(Wrapper):
         by_tap = F.pad((second @ hidden).unflatten(1, shifted.shape[1:]), (side, 0)).chunk(len(taps))
         found = torch.stack([part[..., tap : tap + keys] for tap, part in zip(taps, by_tap, strict=True)])
         return found.sum(dim=0).transpose(0, 1)
-
-    # all of the bias depends on the text, whatever part of it did inside
-
-    def hooks(self, index: int) -> frozenset[str]:
-        return super().hooks(index) - {"by_distance"}
-
-    def by_distance(self, layer: LayerView, distance: Tensor) -> None:
-        return None
-
-    def offset_bias(self, layer: LayerView, length: int) -> None:
-        return None
-
-    def dense_bias(self, block: Block) -> Tensor:
-        return self.bias(block)

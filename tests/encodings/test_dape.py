@@ -9,7 +9,7 @@ import torch
 from driving import at, bias, block_of, built, logits, output, random_layer, with_parameters
 
 from pe_cli.attention import attend
-from pe_cli.encodings import dape
+from pe_cli.encodings import _composition
 from pe_cli.encodings.base import PositionEncoding, Sees
 from pe_cli.encodings.views import LayerView
 from pe_cli.errors import ConfigError
@@ -88,7 +88,7 @@ def test_logits_are_those_after_a_rotation_by_another_part() -> None:
 def test_pieces_and_blocks_of_any_size_give_the_same(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, v, encoding = random_layer(9), random_layer(9, seed=1).k, built("dape")
     whole = output(encoding, layer, v)
-    monkeypatch.setattr(dape, "PAIRS", pairs)
+    monkeypatch.setattr(_composition, "PAIRS", pairs)
     torch.testing.assert_close(output(encoding, layer, v), whole)
     torch.testing.assert_close(output(encoding, layer, v, slice(4, 7)), whole[:, :, 4:7])
 

@@ -10,7 +10,7 @@ from driving import bias, block_of, built, logits, output, random_layer, with_pa
 from torch import Tensor
 
 from pe_cli.attention import attend
-from pe_cli.encodings import dape_v2
+from pe_cli.encodings import _composition
 from pe_cli.encodings.views import LayerView
 from pe_cli.errors import ConfigError
 
@@ -65,7 +65,7 @@ def test_later_characters_change_nothing_not_even_by_being_there() -> None:
 def test_pieces_and_blocks_of_any_size_give_the_same(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, v, encoding = random_layer(9), random_layer(9, seed=1).k, built("dape_v2")
     whole = output(encoding, layer, v)
-    monkeypatch.setattr(dape_v2, "PAIRS", pairs)
+    monkeypatch.setattr(_composition, "PAIRS", pairs)
     for rows in (slice(0, 9), slice(0, 1), slice(4, 7)):
         torch.testing.assert_close(output(encoding, layer, v, rows), whole[:, :, rows])
 
