@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -16,15 +16,28 @@ def root_stride(train_length: int) -> int:
     return round(math.sqrt(train_length))
 
 
-def near_heads(n_heads: int, device: torch.device) -> Tensor:
-    """The heads (H, 1, 1) that have the near keys where two sets are shared out: the first half and a middle one."""
-    return (2 * torch.arange(n_heads, device=device) < n_heads)[:, None, None]
+def halved(pattern: str, n_heads: int) -> int:
+    """How many heads have the first of two sets alone: by `heads` half of them and a middle one, else none.
 
-
-def require_two_heads(n_heads: int) -> None:
-    """SectionError where two sets cannot be shared out among heads."""
+    SectionError where there is a single head to share out.
+    """
+    if pattern != "heads":
+        return 0
     if n_heads == 1:
         raise refused("pattern", "heads gives half of the heads to each, and model.n_heads is 1; write pattern: union")
+    return (n_heads + 1) // 2
+
+
+def combined(pattern: str, sets: Mapping[str, Tensor], n_heads: int, half: int) -> Tensor:
+    """Two sets of keys as a pattern has them: both, the first for `half` of the heads, or one by its name."""
+    first, second = sets.values()
+    match pattern:
+        case "union":
+            return first | second
+        case "heads":
+            return torch.where((torch.arange(n_heads, device=first.device) < half)[:, None, None], first, second)
+        case _:
+            return sets[pattern]
 
 
 def local(offset: Tensor, size: int) -> Tensor:

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from pe_cli.encodings._composition import Wrapper
-from pe_cli.encodings._sparse import both_allowed, meeting, near_heads, require_two_heads, root_stride
+from pe_cli.encodings._sparse import both_allowed, combined, halved, meeting, root_stride
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Block, LayerView
@@ -52,11 +52,8 @@ class Fixed(Wrapper):
         super().__init__(options, spec, build(options.encoding, spec))
         self.stride = options.stride or root_stride(spec.train_length)
         self.summary = options.summary or max(1, self.stride // 4)
-        self.first = 0
+        self.first = halved(options.pattern, spec.n_heads)
         """The first head with summaries."""
-        if options.pattern == "heads":
-            require_two_heads(spec.n_heads)
-            self.first = (spec.n_heads + 1) // 2
         if self.summary * options.subblocks > self.stride:
             raise refused(
                 "",
@@ -68,16 +65,8 @@ class Fixed(Wrapper):
     def mask(self, block: Block) -> Tensor | None:
         blocks = block.index // self.stride
         near = blocks[block.queries][:, None] == blocks[block.keys]
-        summaries = self.summarises(block.key_index) | (block.offset == 0)
-        match self.options.pattern:
-            case "block":
-                own = near
-            case "summary":
-                own = summaries
-            case "union":
-                own = near | summaries
-            case _:
-                own = torch.where(near_heads(self.spec.n_heads, near.device), near, summaries)
+        sets = {"block": near, "summary": self.summarises(block.key_index) | (block.offset == 0)}
+        own = combined(self.options.pattern, sets, self.spec.n_heads, self.first)
         return both_allowed(own, self.inner.mask(block))
 
     def summarises(self, keys: Tensor) -> Tensor:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from pe_cli.encodings._composition import Wrapper
 from pe_cli.encodings._sparse import (
     both_allowed,
+    combined,
+    halved,
     local,
     local_reach,
     meeting,
-    near_heads,
     periodic,
     periodic_reach,
-    require_two_heads,
     root_stride,
 )
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
@@ -54,21 +53,12 @@ class Strided(Wrapper):
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec, build(options.encoding, spec))
-        if options.pattern == "heads":
-            require_two_heads(spec.n_heads)
+        self.near_heads = halved(options.pattern, spec.n_heads)
         self.stride = options.stride or root_stride(spec.train_length)
 
     def mask(self, block: Block) -> Tensor | None:
-        near, every = local(block.offset, self.stride), periodic(block.offset, self.stride)
-        match self.options.pattern:
-            case "local":
-                own = near
-            case "strided":
-                own = every
-            case "union":
-                own = near | every
-            case _:
-                own = torch.where(near_heads(self.spec.n_heads, near.device), near, every)
+        sets = {"local": local(block.offset, self.stride), "strided": periodic(block.offset, self.stride)}
+        own = combined(self.options.pattern, sets, self.spec.n_heads, self.near_heads)
         return both_allowed(own, self.inner.mask(block))
 
     def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:
