@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from driving import at, bias, block_of, built, logits, output, random_layer, with_parameters
+from driving import at, bias, built, by_pair, logits, output, random_layer, with_parameters
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from pe_cli.encodings.base import PositionEncoding
-from pe_cli.encodings.views import Block, LayerView, Positions
+from pe_cli.encodings.views import LayerView, Positions
 from pe_cli.errors import ConfigError
 
 LOG = {"buckets": "log", "clip": 6, "max_distance": 20}
@@ -43,24 +43,22 @@ def three_terms(encoding: PositionEncoding, layer: LayerView, clip: int, **optio
         table = torch.cat((torch.full_like(table, math.nan), table))
     of_key = encoding.get_parameter("key_weight")[layer.index]
     ids = layer.positions.ids[0].long().tolist()
-    batch, heads, length, width = layer.q.shape
-    result = torch.full((batch, heads, length, length), -math.inf, dtype=torch.float64)
 
     def delta(difference: int) -> int:
         if options.get("buckets") == "log":
             difference = int(math.copysign(log_bucket(abs(difference), clip, options["max_distance"]), difference))
         return min(max(difference + clip, 0), 2 * clip - 1)
 
-    for b, h, i in ((b, h, i) for b in range(batch) for h in range(heads) for i in range(length)):
-        for j in range(i + 1):
-            q, k = layer.q[b, h, i], layer.k[b, h, j]
-            there, back = delta(ids[i] - ids[j]), delta(ids[j] - ids[i])
-            terms = [q @ k, q @ (of_key[h].T @ table[there])]
-            if p2c != "off":
-                of_query = encoding.get_parameter("query_weight")[layer.index]
-                terms.append(k @ (of_query[h].T @ table[back if p2c == "mirrored" else there]))
-            result[b, h, i, j] = sum(terms) / math.sqrt(len(terms) * width)
-    return result
+    def entry(b: int, h: int, i: int, j: int) -> Tensor:
+        q, k = layer.q[b, h, i], layer.k[b, h, j]
+        there, back = delta(ids[i] - ids[j]), delta(ids[j] - ids[i])
+        terms = [q @ k, q @ (of_key[h].T @ table[there])]
+        if p2c != "off":
+            of_query = encoding.get_parameter("query_weight")[layer.index]
+            terms.append(k @ (of_query[h].T @ table[back if p2c == "mirrored" else there]))
+        return torch.stack(terms).sum() / math.sqrt(len(terms) * layer.q.shape[-1])
+
+    return by_pair(layer, entry)
 
 
 @pytest.mark.parametrize("ids", [None, range(9), [0, 0, 1, 5, 6, 6, 40, 41, 44]])
@@ -85,25 +83,6 @@ def test_each_row_of_a_batch_has_its_own_ids() -> None:
     both = bias(deberta(), layer.at(Positions(ids)))
     for row in range(2):
         torch.testing.assert_close(both[row], bias(deberta(), layer.at(at(ids[row])))[row])
-
-
-@pytest.mark.parametrize("queries", [slice(0, 1), slice(4, 9), slice(8, 9), slice(3, 7)])
-@pytest.mark.parametrize("p2c", ["mirrored", "off"])
-def test_a_block_of_queries_gives_what_the_whole_gives(queries: slice, p2c: str) -> None:
-    layer, v, encoding = random_layer(9), random_layer(9, seed=1).k, deberta(p2c=p2c)
-    whole = output(encoding, layer, v)
-    torch.testing.assert_close(output(encoding, layer, v, queries), whole[:, :, queries])
-
-
-@pytest.mark.parametrize("keys", [slice(2, 9), torch.tensor([1, 4, 6, 7, 8])])
-def test_a_block_with_fewer_keys_has_the_columns_of_the_whole(keys: slice | Tensor) -> None:
-    encoding, layer = deberta(), random_layer(9)
-    whole = block_of(encoding, layer, slice(6, 9))
-    few = Block(layer, whole.state, whole.q, whole.k[:, :, keys], whole.queries, keys, encoding)
-    expected, ours = encoding.bias(whole), encoding.bias(few)
-    assert expected is not None
-    assert ours is not None
-    torch.testing.assert_close(ours[..., few.causal], expected[..., keys][..., few.causal])
 
 
 def test_the_two_forms_of_the_last_term_differ_and_agree_at_distance_zero() -> None:

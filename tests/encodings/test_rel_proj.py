@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from driving import at, bias, block_of, built, output, random_layer, sequential_bias, with_parameters
+from driving import at, bias, built, by_pair, random_layer, sequential_bias, with_parameters
 from torch import Tensor
 
 from pe_cli.encodings.base import PositionEncoding
-from pe_cli.encodings.views import Block, LayerView, Positions
+from pe_cli.encodings.views import LayerView, Positions
 from pe_cli.errors import ConfigError
 
 
@@ -25,15 +25,14 @@ def rel_proj(basis: int = 3, max_distance: int = 4, **sizes: Any) -> PositionEnc
 def written_out_in_full(encoding: PositionEncoding, layer: LayerView, max_distance: int) -> Tensor:
     weight, offset, curves = (encoding.get_parameter(name)[layer.index] for name in ("weight", "offset", "curves"))
     ids = layer.positions.ids[0].long().tolist()
-    batch, heads, length, _ = layer.q.shape
-    result = torch.full((batch, heads, length, length), -torch.inf, dtype=torch.float64)
-    for b, h, i in ((b, h, i) for b in range(batch) for h in range(heads) for i in range(length)):
-        for j in range(i + 1):
-            n = ids[i] - ids[j]
-            amounts = [torch.dot(weight[h, r], layer.x[b, i]) + offset[h, r] for r in range(len(curves))]
-            terms = [amount * curves[r, n] for r, amount in enumerate(amounts)] if n < max_distance else [0.0]
-            result[b, h, i, j] = sum(terms)
-    return result
+
+    def entry(b: int, h: int, i: int, j: int) -> Tensor:
+        n, total = ids[i] - ids[j], torch.zeros((), dtype=torch.float64)
+        for r in range(len(curves) if n < max_distance else 0):
+            total = total + (torch.dot(weight[h, r], layer.x[b, i]) + offset[h, r]) * curves[r, n]
+        return total
+
+    return by_pair(layer, entry)
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -66,26 +65,6 @@ def test_without_weights_it_is_one_curve_for_all_queries() -> None:
 def test_layers_have_their_own_curves_which_heads_share() -> None:
     shapes = {n: tuple(v.shape) for n, v in built("rel_proj", n_layers=3, train_length=20).state_dict().items()}
     assert shapes == {"weight": (3, 4, 16, 32), "offset": (3, 4, 16), "curves": (3, 16, 20)}
-
-
-@pytest.mark.parametrize("queries", [slice(0, 1), slice(4, 9), slice(8, 9), slice(3, 7)])
-@pytest.mark.parametrize("spaced", [True, False])
-def test_a_block_of_queries_gives_what_the_whole_gives(queries: slice, spaced: bool) -> None:
-    layer, v = random_layer(9), random_layer(9, seed=1).k
-    layer = layer if spaced else layer.at(at(range(9)))
-    whole = output(rel_proj(), layer, v)
-    torch.testing.assert_close(output(rel_proj(), layer, v, queries), whole[:, :, queries])
-
-
-@pytest.mark.parametrize("keys", [slice(2, 9), torch.tensor([1, 4, 6, 7, 8])])
-def test_a_block_with_fewer_keys_has_the_columns_of_the_whole(keys: slice | Tensor) -> None:
-    encoding, layer = rel_proj(), random_layer(9)
-    whole = block_of(encoding, layer, slice(6, 9))
-    few = Block(layer, whole.state, whole.q, whole.k[:, :, keys], whole.queries, keys, encoding)
-    expected, ours = encoding.bias(whole), encoding.bias(few)
-    assert expected is not None
-    assert ours is not None
-    torch.testing.assert_close(ours[..., few.causal], expected[..., keys][..., few.causal])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from driving import at, bias, block_of, built, layer_of, logits, output, random_layer, with_parameters
+from driving import at, bias, block_of, built, layer_of, logits, random_layer, with_parameters
 from torch import Tensor
 
 from pe_cli.encodings.base import PositionEncoding
@@ -67,27 +67,6 @@ def test_each_row_of_a_batch_has_its_own_ids() -> None:
     both = bias(grown(), layer.at(Positions(ids)))
     for row in range(2):
         torch.testing.assert_close(both[row], bias(grown(), layer.at(at(ids[row])))[row], atol=1e-9, rtol=0)
-
-
-@pytest.mark.parametrize("queries", [slice(0, 1), slice(4, 9), slice(8, 9), slice(3, 4)])
-@pytest.mark.parametrize("spaced", [True, False])
-def test_a_block_of_queries_gives_what_the_whole_gives(queries: slice, spaced: bool) -> None:
-    layer, v = random_layer(9), random_layer(9, seed=1).k
-    layer = layer if spaced else layer.at(at(range(9)))
-    whole = output(grown(), layer, v)
-    torch.testing.assert_close(output(grown(), layer, v, queries), whole[:, :, queries])
-
-
-@pytest.mark.parametrize("keys", [slice(2, 9), torch.tensor([1, 4, 6, 7, 8])])
-def test_a_block_with_fewer_keys_has_the_columns_of_the_whole(keys: slice | Tensor) -> None:
-    encoding, layer = grown(), random_layer(9)
-    whole = block_of(encoding, layer, slice(6, 9))
-    few = type(whole)(layer, whole.state, whole.q, whole.k[:, :, keys], whole.queries, keys, encoding)
-    expected, ours = encoding.bias(whole), encoding.bias(few)
-    assert expected is not None
-    assert ours is not None
-    permitted = few.causal
-    torch.testing.assert_close(ours[..., permitted], expected[..., keys][..., permitted], atol=1e-9, rtol=0)
 
 
 def test_without_weight_and_u_the_logits_are_plain_and_u_prefers_keys_that_agree_with_it() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -94,6 +95,16 @@ def weights(encoding: PositionEncoding, layer: LayerView) -> Tensor:
 def output(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: slice | None = None) -> Tensor:
     """What the written-out attention gives for the values `v` (B, H, T, K)."""
     return written_out(encoding, block_of(encoding, layer, queries), v)
+
+
+def by_pair(layer: LayerView, entry: Callable[[int, int, int, int], Tensor]) -> Tensor:
+    """(B, H, T, T) with entry(b, h, i, j) for query i and key j, one at a time, and −∞ for future keys."""
+    batch, heads, length, _ = layer.q.shape
+    result = torch.full((batch, heads, length, length), -math.inf, dtype=torch.float64)
+    for b, h, i in product(range(batch), range(heads), range(length)):
+        for j in range(i + 1):
+            result[b, h, i, j] = entry(b, h, i, j)
+    return result
 
 
 def table(encoding: PositionEncoding, ids: Sequence[float] | Tensor) -> Tensor:
