@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pe_cli.panels import HEAD, WIDEST, comparable, grid, label, legible, named, pairs, wrapped
+from pe_cli.panels import HEAD, WIDEST, comparable, grid, label, named, pairs, wrapped
 from pe_cli.plots import COLOURS, DASHES
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ ROUNDING = 1e-9
 """Smaller differences are none."""
 DEPTH = 1e-6
 """A logarithmic axis ends at this share of its largest value."""
+_NAME = 2.0
+"""Names of curves are broken where they are wider, in inches."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,21 @@ class Charts:
     panel: tuple[float, float] = (3.3, 2.5)
 
     def size(self) -> tuple[float, float]:
-        width, height = self.panel
-        legend = any(len(panel.lines) > 1 for panel in self.panels)
+        (width, height), (beside, tall) = self.panel, self.legend()
         rows = -(-len(self.panels) // self.columns())
-        wide = min(len(self.panels), self.columns()) * (width + (1.1 if legend else 0.3)) + 0.5
-        return wide, rows * (height + 0.3) + 0.4 + HEAD
+        wide = min(len(self.panels), self.columns()) * (width + beside) + 0.5
+        return wide, rows * (max(height, tall) + 0.3) + 0.4 + HEAD
 
     def columns(self) -> int:
-        return max(1, int(WIDEST / (self.panel[0] + 1.1)))
+        return max(1, int(WIDEST / (self.panel[0] + max(1.1, self.legend()[0]))))
+
+    def legend(self) -> tuple[float, float]:
+        """Width and height of the names beside each panel, in inches; a margin where every panel has one curve."""
+        names = [[called(line).split("\n") for line in panel.lines] for panel in self.panels if len(panel.lines) > 1]
+        if not names:
+            return 0.3, 0.0
+        longest = max(len(part) for panel in names for name in panel for part in name)
+        return max(1.1, 0.6 + 0.07 * longest), 0.18 * max(sum(map(len, panel)) for panel in names)
 
     def draw(self, figure: SubFigure) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -106,13 +115,17 @@ def unmagnified(places: Sequence[Axes]) -> None:
         places[0].set_ylim(middle - 1, middle + 1)
 
 
+def called(line: Line) -> str:
+    return wrapped(line.label, _NAME)
+
+
 def curve(place: Axes, line: Line, number: int, chart: Charts) -> None:
     places = np.arange(len(line.values))
     place.plot(
         places,
         line.values,
         color=COLOURS[number % len(COLOURS)],
-        label=legible(line.label),
+        label=called(line),
         linestyle=DASHES[number % len(DASHES)],
         linewidth=1.4,
         drawstyle="steps-mid" if chart.between == "held" else "default",

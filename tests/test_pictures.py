@@ -359,6 +359,16 @@ def test_rounding_is_not_magnified() -> None:
     assert (low, high) == pytest.approx((2, 4))
 
 
+def test_curves_keep_their_width_beside_long_names() -> None:
+    names = ["learned_fourier, gamma=0.25, hidden=32", "a-run-with-a-long-name-03d459c552-s1337, trained"]
+    chart = Charts("Similarity", "distance", "y", [Panel("", [Line(name, np.arange(4.0)) for name in names])])
+    drawn = figure([Masks("Mask", "key", "query", [[Heat("all heads", np.eye(4))]]), chart])
+    drawn.draw_without_rendering()
+    [mask, curves] = [axes.get_window_extent() for axes in drawn.axes]
+    assert mask.x1 < curves.x0, "side by side"
+    assert curves.width / drawn.dpi > 0.9 * chart.panel[0]
+
+
 NAMES = ["a $b$ [red]_x^2 \\frac", "日本 \ud800 \x07"]
 
 
