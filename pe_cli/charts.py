@@ -87,10 +87,7 @@ class Charts:
             shade(place, panel.lines)
             place.set_title(wrapped(panel.title, self.panel[0]), loc="left")
             if self.scale == "logarithmic":
-                highest = max(np.nanmax(line.values, initial=DEPTH) for line in panel.lines)
-                place.set_yscale("log", nonpositive="mask")
-                place.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-                place.set_ylim(bottom=max(highest * DEPTH, place.get_ylim()[0]))
+                logarithmic(place, panel.lines)
             place.margins(x=0.02)
             place.grid(color="#e4e4e4", linewidth=0.6)
             place.set_axisbelow(True)
@@ -113,6 +110,19 @@ def unmagnified(places: Sequence[Axes]) -> None:
     if high - low < ROUNDING * max(1.0, abs(high)):
         middle = low if np.isfinite(low) else 0.0
         places[0].set_ylim(middle - 1, middle + 1)
+
+
+def logarithmic(place: Axes, lines: Sequence[Line]) -> None:
+    """A vertical axis with powers of ten, and what lies between them where it has hardly any."""
+    from matplotlib.ticker import NullFormatter
+
+    highest = max(np.nanmax(line.values, initial=DEPTH) for line in lines)
+    place.set_yscale("log", nonpositive="mask")
+    place.set_ylim(bottom=max(highest * DEPTH, place.get_ylim()[0]))
+    low, high = place.get_ylim()
+    place.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    place.yaxis.set_minor_formatter(NullFormatter() if high > 10 * low else lambda value, _: f"{value:g}")
+    place.tick_params(axis="y", which="minor", labelsize=8)
 
 
 def called(line: Line) -> str:

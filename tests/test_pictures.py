@@ -359,6 +359,18 @@ def test_rounding_is_not_magnified() -> None:
     assert (low, high) == pytest.approx((2, 4))
 
 
+@pytest.mark.parametrize(("least", "ticks"), [(0.011, ["0.02", "0.03"]), (0.0007, ["0.001", "0.01"])])
+def test_a_logarithmic_axis_has_plain_numbers(least: float, ticks: list[str]) -> None:
+    [axes] = figure(
+        [Charts("A", "x", "y", [Panel("", [Line("x", np.array([least, 0.03]))])], scale="logarithmic")]
+    ).axes
+    low, high = axes.get_ylim()
+    axis = axes.yaxis
+    named = [*zip(axis.get_minorticklocs(), axis.get_minorticklabels(), strict=True)]
+    named += zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    assert sorted(text.get_text() for at, text in named if low <= at <= high and text.get_text()) == ticks
+
+
 def test_curves_keep_their_width_beside_long_names() -> None:
     names = ["learned_fourier, gamma=0.25, hidden=32", "a-run-with-a-long-name-03d459c552-s1337, trained"]
     chart = Charts("Similarity", "distance", "y", [Panel("", [Line(name, np.arange(4.0)) for name in names])])
