@@ -19,7 +19,9 @@ from pe_cli.comparison import (
     run_rows,
     summarise,
 )
+from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
+from pe_cli.files import failing
 from pe_cli.runs import open_run
 
 TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status", "reason")
@@ -36,10 +38,17 @@ class Comparison:
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A CSV of ours: names stay text (`NA` and `007` are names), an empty number or reason is a missing one."""
+    """A CSV of ours: names stay text (`NA` and `007` are names), an empty number or reason is a missing one.
+
+    RunError for a file that is no such table.
+    """
     text = {name: str for name in columns if name in TEXT_COLUMNS}
     numbers = {name: [""] for name in columns if name not in text}
-    frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)[list(columns)]
+    with failing("read", path):
+        try:
+            frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)[list(columns)]
+        except (ValueError, KeyError):  # those of pandas and of Unicode are kinds of ValueError
+            raise RunError(f"{path.absolute()} is damaged: it is no table of {', '.join(columns)}") from None
     if "reason" in columns:
         frame["reason"] = frame["reason"].mask(frame["reason"] == "", None)
     return frame

@@ -155,7 +155,7 @@ def extrapolate(
     trained = open_trained(found, place)
     asked = options.evaluation_overrides(options.several(lengths), options.several(strategy))
     asked |= options.lengths_up_to(longest, trained.experiment.training.length)
-    settings = with_evaluation(trained.experiment, {**changes, **asked}).evaluation
+    settings = with_evaluation(trained.experiment, options.together(changes, asked)).evaluation
     evaluation = extrapolation.open_evaluation(trained, settings, data)
     for note in skipping(evaluation.text, settings):
         console.warn(note)

@@ -199,7 +199,7 @@ def report(console: Console, request: Request, found: Comparison, name: str, fac
 def checked_plan(request: Request, configs: list[Path]) -> Plan:
     """All runs. ConfigError that names every bad config, unless those are to be left out."""
     asked = options.evaluation_overrides(request.lengths, request.strategies)
-    overrides = {**(QUICK if request.quick else {}), **request.overrides, **asked}
+    overrides = {**(QUICK if request.quick else {}), **options.together(request.overrides, asked)}
     longest = options.longest_length(request.max_len, request.lengths)
 
     def by_length(train_length: int) -> dict[str, str]:

@@ -63,14 +63,17 @@ class Resolved:
     path: Path | None = None
 
 
-def resolve(path: Path | None, overrides: Mapping[str, str | int | None]) -> Resolved:
+def resolve(
+    path: Path | None, overrides: Mapping[str, str | int | None], defaults: Mapping[str, Any] | None = None
+) -> Resolved:
     """The experiment of a config file (None: the default one) with values from the command line.
 
     `overrides` maps dotted keys to text as typed; None is an option that was not given. `encoding` replaces
-    the whole block, `encoding.base` sets an option in it. Raises ConfigError with file, line, key, value and
-    what would be right. The encoding is built once: one that does not fit is refused before any data is read.
+    the whole block, `encoding.base` sets an option in it. `defaults` are blocks that stand in for a file.
+    Raises ConfigError with file, line, key, value and what would be right. The encoding is built once: one
+    that does not fit is refused before any data is read.
     """
-    stated = Stated(read_file(path) if path else Source("", {}), NAMED_BLOCKS)
+    stated = Stated(read_file(path) if path else Source("", dict(defaults or {})), NAMED_BLOCKS)
     for key in sorted(overrides, key=lambda key: key.count(".")):
         value = overrides[key]
         if value is not None:
@@ -192,7 +195,7 @@ def _build_once(experiment: Experiment, stated: Stated) -> None:
 
 def _place_of_both(key: str, stated: Stated) -> str:
     """Encoding and sizes do not fit one another: whichever the command line says, and the file."""
-    place, where = stated.place(key, "encoding", "model"), stated.source.where
+    place, where = stated.place(*dict.fromkeys((key, "model"))), stated.source.where
     return place if place.startswith(where) else f"{where}: {place}"
 
 

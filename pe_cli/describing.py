@@ -12,15 +12,14 @@ import torch
 from pe_cli import files, inspection, options, plotting, property_tables, subjects
 from pe_cli import properties as measuring
 from pe_cli.catalogue import catalogue
-from pe_cli.config import resolve
 from pe_cli.console import Console
 from pe_cli.devices import choose_threads
 from pe_cli.errors import ConfigError
-from pe_cli.inspection_tables import readable
+from pe_cli.inspection_tables import LEFT_OUT, readable
 from pe_cli.probing import Probe, fresh_probe
 from pe_cli.progress import Display
 from pe_cli.reports import Table
-from pe_cli.subjects import Subject, width_for
+from pe_cli.subjects import Subject
 from pe_cli.tables import Column
 from pe_cli.trained import open_trained
 
@@ -38,6 +37,7 @@ COLUMNS = {
 
 
 def list_(what: str | None, json: bool, markdown: bool) -> None:
+    one_form(json, markdown)
     console = Console()
     found = catalogue(what)
     if json:
@@ -52,6 +52,11 @@ def list_(what: str | None, json: bool, markdown: bool) -> None:
         else:
             console.table(table.rows, table.columns, table.title, table.notes)
             console.result("")
+
+
+def one_form(json: bool, markdown: bool) -> None:
+    if json and markdown:
+        raise ConfigError("--json and --markdown are two forms of one output: give one of them")
 
 
 def listed(kind: str, rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -82,16 +87,21 @@ def inspect(
     encoding: str, length: str, at_length: str | None, strategy: str, changes: Mapping[str, str], json: bool
 ) -> None:
     console = Console()
-    shown = options.whole_number(length, "--length", least=1)
-    at = options.whole_number(at_length, "--at-length", least=1) if at_length is not None else None
-    experiment = resolve(None, {"encoding": encoding, **width_for(changes), **changes}).experiment
+    if not subjects.is_encoding(encoding) and (run := subjects.run_of(encoding)) is not None:
+        raise ConfigError(f"{run.path} is a run, and inspect is for encodings; pe plot and pe properties show runs")
+    shown = options.whole_number(length, "--length", 1, inspection.LONGEST)
+    at = None if at_length is None else options.whole_number(at_length, "--at-length", 1, inspection.LONGEST)
+    experiment = subjects.fresh(encoding, changes)
     facts = inspection.inspect_encoding(experiment, shown, at_length=at, strategy=strategy)
     if json:
         console.json(facts)
         return
-    for table in readable(facts):
+    tables = readable(facts)
+    for table in tables:
         console.table(table.rows, [Column(name, name) for name in table.columns], table.title)
         console.result("")
+    if any(LEFT_OUT in text for table in tables for row in table.rows for text in row.values()):
+        console.result(f"{LEFT_OUT} stands for what is not shown; --json has all of it")
 
 
 def properties(
@@ -104,6 +114,7 @@ def properties(
     markdown: bool,
     quiet: bool,
 ) -> None:
+    one_form(json, markdown)
     console = Console(quiet)
     torch.set_num_threads(choose_threads(threads))
     asked = [] if explain and not names else asked_for(names, changes, console)

@@ -43,6 +43,8 @@ def drawing(path: Path) -> Iterator[None]:
             yield
     except ImportError as error:
         raise RunError(f"cannot draw {os.path.abspath(path)}: {error}; pip install matplotlib") from error
+    except RunError:  # of a file that cannot be written, which it names
+        raise
     except PeError as error:
         raise RunError(f"cannot draw {os.path.abspath(path)}: {error}") from error
     except Exception as error:  # the numbers are on the disk by now, and no picture may take them away

@@ -24,6 +24,7 @@ COUNTED = {
 CORNER = 8
 LISTED = 40
 PICTURED = 64
+LEFT_OUT = "…"
 
 
 class Table(NamedTuple):
@@ -98,7 +99,7 @@ def list_table(key: str, values: list[Any], title: str) -> Table:
 
 
 def shortened(rows: list[dict[str, str]], columns: list[str]) -> list[dict[str, str]]:
-    return rows if len(rows) <= LISTED + 1 else [*rows[:LISTED], dict.fromkeys(columns, "…"), rows[-1]]
+    return rows if len(rows) <= LISTED + 1 else [*rows[:LISTED], dict.fromkeys(columns, LEFT_OUT), rows[-1]]
 
 
 def matrix_table(matrix: list[list[Any]], title: str) -> Table:
@@ -109,10 +110,10 @@ def matrix_table(matrix: list[list[Any]], title: str) -> Table:
         for number, row in enumerate(matrix[:CORNER])
     ]
     if width > CORNER:
-        columns.append("…")
-        rows = [{**row, "…": "…"} for row in rows]
+        columns.append(LEFT_OUT)
+        rows = [{**row, LEFT_OUT: LEFT_OUT} for row in rows]
     if len(matrix) > CORNER:
-        rows.append(dict.fromkeys(columns, "…"))
+        rows.append(dict.fromkeys(columns, LEFT_OUT))
     return Table(f"{title} ({len(matrix)} × {width})", columns, rows)
 
 
@@ -121,7 +122,7 @@ def mask_table(mask: list[list[bool]], title: str) -> Table:
     rows = []
     for number, row in enumerate(mask):
         picture = "".join("■" if seen else "·" for seen in row[:PICTURED])
-        rows.append({"query": str(number), "keys": picture + ("…" if len(row) > PICTURED else "")})
+        rows.append({"query": str(number), "keys": picture + (LEFT_OUT if len(row) > PICTURED else "")})
     return Table(f"{title} ({len(mask)} × {len(mask[0])}; ■ is seen)", columns, shortened(rows, columns))
 
 

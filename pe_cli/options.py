@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -100,13 +100,15 @@ ConfigArgument = Annotated[
 
 
 def settings(pairs: Iterable[str] | None) -> dict[str, str]:
-    """KEY=VALUE texts as a mapping; the last of equal keys wins."""
-    found = {}
+    """KEY=VALUE texts as a mapping. ConfigError for a key with two values: which of them was meant?"""
+    found: dict[str, str] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {pair}: write --set KEY=VALUE, e.g. --set training.steps=500")
-        found[key.strip()] = value
+        before = found.setdefault(key.strip(), value)
+        if before != value:
+            raise ConfigError(f"--set {pair}: --set {key.strip()}={before} says otherwise; keep one of them")
     return found
 
 
@@ -114,7 +116,20 @@ def overrides(
     pairs: Iterable[str] | None, encoding: str | None, data: str | None, seed: str | None
 ) -> dict[str, str | int | None]:
     """What the command line says of an experiment, by dotted key."""
-    return {"encoding": encoding, "data": data, "seed": seed, **settings(pairs)}
+    own = {"encoding": encoding, "data": data, "seed": seed}
+    found: dict[str, str | int | None] = {**settings(pairs)}
+    for key, value in own.items():
+        if value is not None and found.get(key, value) != value:
+            raise ConfigError(f"--set {key}={found[key]}: --{key} {value} says otherwise; keep one of them")
+    return own | found
+
+
+def together(said: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of `--set`, and what other options ask. ConfigError where the two say different things."""
+    for key, value in asked.items():
+        if said.get(key, value) != value:
+            raise ConfigError(f"--set {key}={said[key]}: an option asks for {value}; keep one of them")
+    return {**said, **asked}
 
 
 def several(values: Iterable[str] | None) -> list[str] | None:

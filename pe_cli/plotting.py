@@ -13,14 +13,13 @@ from pe_cli.collection import read_rows
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.errors import ConfigError, RunError, canonical, nearest
 from pe_cli.evaluation import COLUMNS
-from pe_cli.files import failing
 from pe_cli.inspection import LONGEST
 from pe_cli.kinds import HOOKS, Subject
 from pe_cli.runs import Run
 from pe_cli.schema import shown
 from pe_cli.side_by_side import Shown
 from pe_cli.side_by_side import shown as side_by_side
-from pe_cli.subjects import subject
+from pe_cli.subjects import named
 from pe_cli.training import TRAINING_COLUMNS, VALIDATION_COLUMNS
 
 SUFFIXES = (".png", ".svg")
@@ -66,7 +65,7 @@ class Options:
 def picture(names: Sequence[str], asked: Options) -> Picture:
     """The picture of encodings and runs. ConfigError or RunError for what cannot be drawn, before it is drawn."""
     kinds = None if asked.kinds is None else known_kinds(asked.kinds)
-    found = [subject(name, {}).run or name for name in dict.fromkeys(names)]
+    found = [one.run or one.name for one in named(names, {})]
     runs = [one for one in found if isinstance(one, Run)]
     if kinds is None and len(runs) == len(found):
         if len(runs) > 1:
@@ -76,7 +75,8 @@ def picture(names: Sequence[str], asked: Options) -> Picture:
         return curves_of(runs[0])
     size = asked.length or LENGTH if asked.at_length is None else asked.at_length
     if size > LONGEST:
-        raise ConfigError(f"length {size}: must be from 1 to {LONGEST}")
+        option = "--length" if asked.at_length is None else "--at-length"
+        raise ConfigError(f"{option} {size}: must be from 1 to {LONGEST}")
     chosen = side_by_side(found, asked.pairs, asked.strategies or ["none"], size)
     windows = [Subject(one.label, one.window) for one in chosen]
     sections, notes = pictures.sections(windows, kinds, asked.layer)
@@ -151,10 +151,6 @@ def curves_of(run: Run) -> Picture:
 
 
 def rows_of(run: Run, name: str, columns: Sequence[str]) -> pd.DataFrame | None:
-    """The rows of a file of a run, None where it is not there. RunError for one that is no table of ours."""
+    """The rows of a file of a run, None where it is not there."""
     path = run.path / name
-    try:
-        with failing("read", path):
-            return read_rows(path, columns) if path.exists() else None
-    except (ValueError, KeyError) as error:
-        raise RunError(f"{path.absolute()} is damaged: {error}") from None
+    return read_rows(path, columns) if path.exists() else None

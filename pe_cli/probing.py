@@ -24,7 +24,7 @@ from pe_cli.trained import fresh_model
 
 CHARACTERS = 8
 MULTIPLES = (32, 16, 8, 4, 2)
-LONGEST = 4096
+LONGEST = 2048
 """A longer training length is refused: pairs of positions grow with its square."""
 FARTHEST = 4 * LONGEST
 """No window beyond the training length is longer than this."""

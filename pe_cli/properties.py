@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pe_cli.efficiency import efficiency, parameters
 from pe_cli.errors import PositionRangeError
-from pe_cli.probing import FARTHEST, Probe, Seen
+from pe_cli.probing import Probe, Seen
 
 ROUNDING = 1e-6
 """Weights are at most 1: a smaller difference of two of them is what float32 makes of equal ones."""
@@ -67,11 +67,9 @@ def scalability(probe: Probe) -> dict[str, Any]:
     High: 32: defined as far as was looked, which says nothing of the loss there. Scores in range of 1: attention
     meets no logit that it has not met within L.
     Low: 1: not defined beyond the training length. Scores in range of 0: all logits are new.
-    Measured: on equal content, from the last character; hidden keys do not count. No window is longer than 16,384
+    Measured: on equal content, from the last character; hidden keys do not count. No window is longer than 8,192
     characters.
     """
-    if 2 * probe.length > FARTHEST:
-        return nothing(f"twice the training length is more than {FARTHEST} characters")
     multiple, seen, limit = probe.beyond
     share = None if seen is None else scores_in_range(probe.window, seen)
     return {"value": multiple, "scores_in_range": share, "limit": limit}

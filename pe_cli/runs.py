@@ -207,8 +207,9 @@ def open_run(run: str | Path, root: Path = ROOT) -> Run:
                 path = path.parent / os.readlink(path)
             if (path / "run.json").is_file():
                 return Run(path, _read_info(path))
-        problem = "is not a run, it has no run.json" if where.exists() else "is not there"
-    raise RunError(f"the run {where} {problem}{_suggest(where.name, root)}")
+        there = next((path for path in (where, root.absolute() / run) if path.exists()), None)
+    problem = "is not there" if there is None else "is not a run, it has no run.json"
+    raise RunError(f"the run {there or where} {problem}{_suggest(where.name, root)}")
 
 
 def newest(root: Path = ROOT) -> Run:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 
 from pe_cli import options
-from pe_cli.config import Experiment, resolve
+from pe_cli.config import Experiment
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.errors import ConfigError, canonical
 from pe_cli.inspection import SAMPLE_TEXT, Window, window
 from pe_cli.runs import Run
-from pe_cli.subjects import width_for
+from pe_cli.subjects import fresh
 from pe_cli.trained import fresh_model, open_trained, spec_of
 
 MOST = 12
@@ -77,8 +77,6 @@ def variants(pairs: Sequence[str]) -> dict[str, dict[str, str]]:
     values: dict[str, dict[str, None]] = {}
     for pair in pairs:
         for key, value in options.settings([pair]).items():
-            if canonical(key) == "encoding":
-                raise ConfigError(f"--set {pair}: name encodings as arguments, e.g. pe plot {value or 'NAME'}")
             values.setdefault(key, {})[value] = None
     several = [key for key, given in values.items() if len(given) > 1]
     if len(several) > 1:
@@ -91,10 +89,11 @@ def variants(pairs: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def before_training(name: str, changes: Mapping[str, str], like: Experiment | None) -> Experiment:
-    stated = {"encoding": name, **(sizes(like) if like else {}), **width_for(changes), **changes}
-    if like is not None and canonical(name) == like.encoding["name"]:
-        stated["encoding"] = json.dumps(like.encoding)  # JSON is YAML
-    return resolve(None, stated).experiment
+    if like is None:
+        return fresh(name, changes)
+    if canonical(name) == like.encoding["name"]:
+        name = json.dumps(like.encoding)  # JSON is YAML
+    return fresh(name, {**sizes(like), **changes})
 
 
 def sizes(experiment: Experiment) -> dict[str, str]:

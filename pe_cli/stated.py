@@ -35,6 +35,9 @@ class Stated:
         *path, last = key.split(".")
         if not all([*path, last]):
             raise ConfigError(f"{label}: '{key}' is not a key; training.steps is one")
+        block_key = key.removesuffix(".name")
+        if block_key in self.labels and block_key != key:
+            raise ConfigError(f"{label}: {self.labels[block_key]} says which already; keep one of them")
         value: Any = text
         if key.split(".")[0] in self.named_blocks:
             if not text.strip():

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from json import dumps
+from typing import Any
 
 from pe_cli import runs
 from pe_cli.config import Experiment, ModelConfig, load_experiment, resolve
 from pe_cli.encodings import registry
-from pe_cli.errors import ConfigError
+from pe_cli.errors import ConfigError, canonical, nearest
 from pe_cli.runs import Run
+from pe_cli.schema import read, shown
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,14 @@ class Subject:
 
 
 def named(names: Sequence[str], changes: Mapping[str, str]) -> list[Subject]:
-    """The subjects of these names, each once. `changes` are settings of an experiment, by dotted key.
+    """The subjects of these names, each once, however it is written. `changes` are settings, by dotted key.
 
     Raises ConfigError for a name of neither kind, or for changes to a run; RunError for a run that is damaged.
     """
-    return [subject(name, changes) for name in dict.fromkeys(names)]
+    found: dict[str, Subject] = {}
+    for one in (subject(name, changes) for name in names):
+        found.setdefault(str(one.run.path.resolve()) if one.run else dumps(one.experiment.encoding), one)
+    return list(found.values())
 
 
 def every(changes: Mapping[str, str]) -> tuple[list[Subject], dict[str, str]]:
@@ -44,19 +50,28 @@ def every(changes: Mapping[str, str]) -> tuple[list[Subject], dict[str, str]]:
 
 
 def subject(name: str, changes: Mapping[str, str]) -> Subject:
-    if "encoding" in changes:
-        raise ConfigError("--set encoding: name the encodings as arguments")
     if is_encoding(name):
-        return Subject(name, resolve(None, {"encoding": name, **width_for(changes), **changes}).experiment)
-    if not (os.path.exists(name) or os.path.exists(runs.ROOT / name)):
-        try:
-            registry.encoding_class(name)
-        except ConfigError as error:
-            raise ConfigError(f"{error}; and there is no run of that name in {runs.ROOT.absolute()}") from None
-    run = runs.open_run(name)
+        return Subject(name, fresh(name, changes))
+    run = run_of(name)
+    if run is None:
+        what = f"{shown(name)} is neither an encoding nor a run in {runs.ROOT.absolute()}"
+        raise ConfigError(what + nearest(name, registry.names()))
     if changes:
         raise ConfigError(f"--set {next(iter(changes))}: {run.path} is measured as it was trained")
     return Subject(name, load_experiment(run.config_text, str(run.path / "config.yaml")), run)
+
+
+def fresh(name: str, changes: Mapping[str, str]) -> Experiment:
+    """The experiment of a name or block of an encoding, with settings. ConfigError for those that name another."""
+    for key in changes:
+        if canonical(key) in ("encoding", "encoding.name"):
+            raise ConfigError(f"--set {key}={changes[key]}: name encodings as arguments, in place of {name}")
+    return resolve(None, {"encoding": name, **changes}, width_for(changes)).experiment
+
+
+def run_of(name: str) -> Run | None:
+    """The run at a path or of a name; None where nothing is there. RunError for one that is damaged."""
+    return runs.open_run(name) if os.path.exists(name) or os.path.exists(runs.ROOT / name) else None
 
 
 def is_encoding(name: str) -> bool:
@@ -70,10 +85,11 @@ def is_encoding(name: str) -> bool:
     return True
 
 
-def width_for(changes: Mapping[str, str]) -> dict[str, str]:
-    """A width for the heads asked for, of the default head size, where none is given."""
-    heads = changes.get("model.n_heads", "")
-    if not heads.isdecimal() or "model.d_model" in changes:
-        return {}
+def width_for(changes: Mapping[str, str]) -> dict[str, Any]:
+    """The width for the heads asked for, of the default head size, in place of the default width."""
     sizes = ModelConfig()
-    return {"model.d_model": str(sizes.d_model // sizes.n_heads * int(heads))}
+    try:
+        heads = int(read(int, changes.get("model.n_heads", "")))
+    except ValueError:
+        return {}
+    return {"model": {"d_model": str(sizes.d_model // sizes.n_heads * heads)}} if heads > 0 else {}

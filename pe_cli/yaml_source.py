@@ -23,6 +23,7 @@ _PLAIN_TAGS = {
     for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 }
 _MOST_NODES = 20_000
+_LARGEST = 2**18
 _DEEPEST = 40
 _SHOWN_CHARACTERS = 200
 _FOREIGN_MARKS = {
@@ -59,6 +60,8 @@ def read_file(path: Path) -> Source:
     try:
         if path.is_dir():
             raise ConfigError(f"{path.absolute()}: is a directory, not a config file")
+        if path.stat().st_size > _LARGEST:
+            raise ConfigError(f"{where}: has {path.stat().st_size:,} bytes; a config has at most {_LARGEST:,}")
         content = path.read_bytes()
     except FileNotFoundError:
         raise ConfigError(f"{where}: no such file (looked for {path.absolute()})") from None
@@ -181,7 +184,7 @@ class _Walk:
     def value(self, node: Node, key: str, parents: tuple[Node, ...]) -> Any:
         self.visited += 1
         if self.visited > _MOST_NODES:
-            raise ConfigError(f"{self.where}: expands to more than {_MOST_NODES} values through its aliases")
+            raise ConfigError(f"{self.where}: holds more than {_MOST_NODES} values, aliases written out")
         if any(node is parent for parent in parents):
             raise self.refused(node, f"{key}: an alias refers to the block that it stands in")
         if len(parents) > _DEEPEST:

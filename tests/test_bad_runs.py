@@ -195,6 +195,22 @@ def test_an_output_folder_of_any_bytes_can_be_read_again(folder: Path) -> None:
     assert (done.code, len(done.json["text"])) == (0, 5)
 
 
+def test_a_run_is_damaged_and_not_missing_whichever_way_it_is_named(folder: Path) -> None:
+    run = only_run(folder / "results")
+    (run / "run.json").unlink()
+    for name in (run.name, str(run), str(run.relative_to(folder))):
+        refuses(folder, ["extrapolate", name], str(run), "no run.json")
+
+
+@pytest.mark.parametrize("name", ["training.csv", "extrapolation.csv"])
+@pytest.mark.parametrize("content", [b"", b"step,lo", b"\xff\xfe\n1\n", b'step,loss\n"1,2\n', b"\n\n"])
+def test_a_table_that_is_none_is_said_in_our_words(name: str, content: bytes, folder: Path) -> None:
+    run = only_run(folder / "results")
+    (run / name).write_bytes(content)
+    first = "step" if name == "training.csv" else "run"
+    refuses(folder, ["plot", run.name], str(run / name), f"damaged: it is no table of {first}")
+
+
 REQUESTS: dict[str, list[str]] = {
     "gone": ["gone", "not there"],
     "good": ["did you mean 'good-"],
@@ -213,6 +229,8 @@ OWN_REQUESTS: dict[str, dict[str, list[str]]] = {
         "--max-len 64 --lengths 32": ["--max-len", "--lengths", "one of them"],
         "--lengths {}": ["evaluation.lengths", "one or more"],
         "--lengths 1e12": ["evaluation.lengths", "16777216"],
+        "--lengths 32 --set evaluation.lengths=64": ["--set evaluation.lengths=64", "32", "keep one"],
+        "--max-len 32 --set evaluation.lengths=64": ["--set evaluation.lengths=64", "16,32", "keep one"],
         "--lengths 64,,128": ["evaluation.lengths", "commas"],
         "--strategy wrapp": ["'wrapp'", "'wrap'?"],
         "--strategy {}": ["evaluation.strategies", "at least one"],

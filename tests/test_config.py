@@ -366,6 +366,34 @@ def test_a_combination_that_does_not_fit_names_file_and_option(refusal: Callable
     assert message.startswith("exp.yaml: --set model.n_heads=32: ")
 
 
+NESTED = {
+    "{name: mix, parts: [learned, {name: t5, buckets: x}]}": "encoding.parts.1.buckets: must be a whole number, not ",
+    "{name: mix, parts: [learned, t55]}": "encoding.parts.1: 't55' is not known; did you mean 't5'?",
+    "{name: mix, parts: [learned, {bucket: 3}]}": "encoding.parts.1: the block of bucket has no name",
+    "{name: sinks, encoding: {name: strided, encoding: {name: rope, base: 0}}}": "encoding.encoding.encoding.base: ",
+    "{name: sinks, encoding: {name: rope, bass: 3}}": "encoding.encoding.bass: rope has no such option; did you mean",
+    "{name: bipe, absolute: {name: sinusoidal, base: 0}}": "encoding.absolute.base: must be greater",
+    "{name: bipe, absolute: [a]}": "encoding.absolute: ['a'] is neither a name nor a block",
+    "{name: mix, parts: [learned, {name: bipe, absolute: abacus}]}": "encoding.parts.1.absolute: abacus reads its",
+    "{name: sinks, encoding: {name: dape, encoding: rope}}": "encoding.encoding.encoding: rope adds no bias",
+    "{name: sinks, encoding: {name: mix, parts: [rope, path]}}": "encoding.encoding.parts: rope and path both change",
+    "{name: layered, pattern: [rope, {name: sinks, encoding: sinusoidal}]}": "encoding.pattern: sinks acts before",
+    "{name: layered, pattern: [rope, {name: fope, base: 0}]}": "encoding.pattern.1.base: must be greater",
+}
+
+
+@pytest.mark.parametrize("block", NESTED)
+def test_what_is_wrong_inside_an_inner_encoding_is_named_by_its_whole_key(
+    block: str, refusal: Callable[..., str]
+) -> None:
+    assert refusal(f"seed: 1\nencoding: {block}").startswith(f"exp.yaml:2: {NESTED[block]}")
+
+
+def test_the_option_that_says_it_is_named(refusal: Callable[..., str]) -> None:
+    message = refusal("encoding: {name: sinks, encoding: {name: t5}}", {"encoding.encoding.buckets": "x"})
+    assert message.startswith("--set encoding.encoding.buckets=x: encoding.encoding.buckets: must be a whole number")
+
+
 # ---- case 31: precedence, origins, overrides
 
 

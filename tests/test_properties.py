@@ -466,7 +466,7 @@ def test_a_run_is_measured_as_trained(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["ropee"], ["'ropee'", "did you mean 'rope'?", "no run of that name"]),
+        (["ropee"], ["'ropee'", "did you mean 'rope'?", "nor a run"]),
         ([""], ["empty"]),
         (["rope", "{name: rope"], ["{name: rope"]),
         (["rope", "--set", "encoding.bsae=3"], ["encoding.bsae", "base"]),

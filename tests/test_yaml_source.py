@@ -226,6 +226,18 @@ def test_a_directory_and_a_missing_file_are_refused_with_the_absolute_path(
         assert str(tmp_path / name) in str(caught.value)
 
 
+def test_a_file_too_large_to_be_a_config_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.yaml"
+    path.write_text("a: 1\n" + "#" * 2**18)
+    with pytest.raises(ConfigError, match=r"large.yaml: has 262,149 bytes; a config has at most 262,144"):
+        read_file(path)
+
+
+def test_too_many_values_are_not_blamed_on_aliases() -> None:
+    with pytest.raises(ConfigError, match="holds more than 20000 values"):
+        parse(f"a: [{'1, ' * 20_000}]", "f.yaml")
+
+
 def test_a_value_of_the_command_line_is_read_by_the_same_rules() -> None:
     assert parse_value("{name: rope, base: 1e3}", "--encoding") == {"name": "rope", "base": "1e3"}
     with pytest.raises(ConfigError, match="stands twice"):
