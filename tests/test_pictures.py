@@ -432,7 +432,7 @@ def test_plot_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(pe("plot", "rope", "--out", "a.pdf"), "--out a.pdf", ".png or .svg")
     refused(pe("plot", "rope", "--out", "file/a.png"), str(tmp_path / "file"), "not a directory")
     refused(pe("plot", "rope", "--length", 4, "--out", "dir.png"), str(tmp_path / "dir.png"), "directory is in the way")
-    refused(pe("plot", "ropee"), "'ropee'", "'rope'?", "no run")
+    refused(pe("plot", "ropee"), "'ropee'", "'rope'?", "nor a run")
     refused(pe("plot", "none"), "none has no picture")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["dir.png", "file"]
 
