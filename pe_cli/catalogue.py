@@ -92,13 +92,14 @@ def positions() -> list[dict[str, Any]]:
 
 
 def strategies() -> list[dict[str, Any]]:
-    """name, reference, needs, line."""
+    """name, reference, needs, options, line."""
     return [
         {
             "name": strategy.name,
             "reference": strategy.reference,
             "needs": strategy.needs,
-            "line": strategy.summary,
+            "options": options(strategy.Options, strategy.Options().model_dump(mode="json")),
+            "line": strategy.summary(),
         }
         for strategy in length_strategies.catalogue()
     ]

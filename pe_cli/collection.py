@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from pe_cli import files, plots, reports
+from pe_cli import files, plots, reports, strategies
 from pe_cli.comparison import (
     ROW_COLUMNS,
     RUN_COLUMNS,
@@ -66,6 +66,8 @@ def collect(outcomes: Sequence[Outcome], baseline: str, refused: Sequence[Refuse
         notes.update(
             dict.fromkeys(reports.fewer_blocks(reports.records(rows[-1]), evaluation.windows, evaluation.scored))
         )
+        used = list(rows[-1]["strategy"].unique())
+        notes.update(dict.fromkeys(strategies.left_out(name, evaluation.strategies, used)))
         windows.append(
             read_rows(outcome.directory / "windows.csv", WINDOW_COLUMNS).assign(
                 name=name,

@@ -105,3 +105,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def canonical(name: str) -> str:
     """Names are accepted with `-` or `_` and in any letter case."""
     return name.strip().lower().replace("-", "_")
+
+
+def comma_parts(text: str) -> list[str]:
+    """What stands between commas, but for commas in brackets: `a,b(c=[1,2])` has two parts."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

@@ -86,8 +86,10 @@ class Evaluation:
     """Measures a trained model on the held-out part of a text; each length is measured on its own."""
 
     def __init__(self, trained: Trained, corpus: Corpus, settings: EvaluationConfig) -> None:
-        self.trained, self.corpus, self.settings = trained, corpus, settings
+        self.trained, self.corpus, self.asked = trained, corpus, settings.strategies
         self.train_length = trained.experiment.training.length
+        meant = strategies.with_meaning(self.asked, trained.model.encoding, self.train_length, max(settings.lengths))
+        self.settings = settings.model_copy(update={"strategies": meant})
         self.text = Text(len(corpus.ids), corpus.held_start)
         self.known: dict[tuple[str, int, str], Measurement] = {}
 
@@ -112,11 +114,11 @@ class Evaluation:
                     chars[effective, length, protocol] = int(windows.lengths.sum())
         return sum(chars.values())
 
-    def changed(self, strategy: str, length: int) -> tuple[str, PositionEncoding]:
+    def changed(self, strategy: strategies.Entry, length: int) -> tuple[str, PositionEncoding]:
         """The encoding at a length, and the strategy in effect: `none` where it changes nothing."""
         own = self.trained.model.encoding
         encoding = strategies.apply(strategy, own, self.train_length, length)
-        return "none" if encoding is own else strategy, encoding
+        return "none" if encoding is own else strategies.label(strategy), encoding
 
     def run(self, advance: Callable[[int], None]) -> Tables:
         """Every strategy × length × protocol of the settings."""
@@ -124,16 +126,19 @@ class Evaluation:
         for protocol in self.settings.protocols:
             for strategy in self.settings.strategies:
                 base = self.measure(strategy, self.train_length, protocol, advance)
+                called = strategies.label(strategy)
                 for length in self.settings.lengths:
                     measured = self.measure(strategy, length, protocol, advance)
-                    tables.extrapolation.append(self.row(strategy, length, protocol, measured, base))
+                    tables.extrapolation.append(self.row(called, length, protocol, measured, base))
                     if measured.targets is not None:
-                        keys = {"strategy": strategy, "length": length, "protocol": protocol}
+                        keys = {"strategy": called, "length": length, "protocol": protocol}
                         tables.windows.extend(window_rows(keys, measured.losses))
                         tables.positions.extend(position_rows(keys, measured.targets, measured.losses))
         return tables
 
-    def measure(self, strategy: str, length: int, protocol: str, advance: Callable[[int], None]) -> Measurement:
+    def measure(
+        self, strategy: strategies.Entry, length: int, protocol: str, advance: Callable[[int], None]
+    ) -> Measurement:
         """One measurement; a strategy that changes nothing shares that of `none`."""
         try:
             targets = self.targets(protocol, length)

@@ -18,10 +18,11 @@ from pydantic import (
     model_validator,
 )
 
-from pe_cli import samplers, strategies
+from pe_cli import samplers
 from pe_cli.encodings import registry
 from pe_cli.errors import canonical, nearest
 from pe_cli.schema import Section, shown
+from pe_cli.strategies import Entries
 
 PROTOCOLS = ("same_targets", "non_overlapping")
 LONGEST = 2**24
@@ -113,7 +114,8 @@ class EvaluationConfig(Section):
     """What is measured beyond the training length. Lengths not given double from the training length."""
 
     lengths: tuple[int, ...] = doubled_lengths(128)
-    strategies: tuple[str, ...] = ("none", "repeat_last", "interpolate")
+    strategies: Entries = ("none", "repeat_last", "interpolate")
+    """Each is a name or a block with a name and options; `all`: those with a meaning for the encoding."""
     protocols: tuple[str, ...] = ("same_targets",)
     stride: PositiveInt = 64
     """Of the protocol sliding."""
@@ -129,11 +131,6 @@ class EvaluationConfig(Section):
         if not lengths or min(lengths) < 2 or max(lengths) > LONGEST:
             raise ValueError(f"must be one or more lengths from 2 to {LONGEST}, not {shown(list(lengths))}")
         return tuple(sorted(set(lengths)))
-
-    @field_validator("strategies")
-    @classmethod
-    def _known_strategies(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return _known(names, strategies.names())
 
     @field_validator("protocols")
     @classmethod

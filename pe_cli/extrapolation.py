@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from pe_cli import corpus as corpora
-from pe_cli import files, plots, reports
+from pe_cli import files, plots, reports, strategies
 from pe_cli.config import EvaluationConfig
 from pe_cli.corpus import Corpus
 from pe_cli.errors import RunError
@@ -102,5 +102,8 @@ def report(evaluation: Evaluation, tables: Tables) -> reports.Table:
         *(reports.PROTOCOLS[name] for name in settings.protocols),
         f"text: {evaluation.corpus.name}, {evaluation.text.held_out:,} held-out characters",
         *reports.fewer_blocks(rows, settings.windows, settings.scored),
+        *strategies.left_out(
+            evaluation.trained.model.encoding.name, evaluation.asked, [row["strategy"] for row in rows]
+        ),
     ]
     return reports.extrapolation("Loss in nats per character", rows, facts)

@@ -16,7 +16,7 @@ from pe_cli.config import Experiment
 from pe_cli.corpus import encode
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.views import Block, LayerView, Positions
-from pe_cli.errors import ConfigError, canonical
+from pe_cli.errors import ConfigError
 from pe_cli.seeds import seeded
 from pe_cli.trained import fresh_model, spec_of
 
@@ -77,10 +77,11 @@ def inspect_encoding(
         "sees": encoding.sees.value,
         "length": size,
         "train_length": spec.train_length,
-        "strategy": canonical(strategy),
+        "strategy": strategies.label(strategy),
     }
     at_work = window(encoding, spec, source, size, strategy)
     encoding, positions = at_work.encoding, at_work.positions
+    facts["length"] = size = len(at_work.text)
     with torch.no_grad():
         if at_work.reads_text:
             facts["text"] = at_work.text
@@ -106,6 +107,7 @@ def window(encoding: PositionEncoding, spec: ModelSpec, source: str, size: int, 
     encoding = strategies.apply(strategy, encoding, spec.train_length, size)
     long = source * math.ceil(size / len(source))  # at least once: ids may differ late in the text only
     tokens = torch.from_numpy(encode(long, spec.alphabet)).long()[None]
+    size = min(size, encoding.piece or size)
     with torch.no_grad():
         positions = encoding.positions(tokens[:, :size])
         return Window(encoding, spec, long[:size], positions, reads_text(encoding, tokens))

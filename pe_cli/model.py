@@ -41,6 +41,9 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tensor, generator: torch.Generator | None = None, scored: int | None = None) -> Tensor:
         """Logits (B, T, A) of the next character, or (B, scored, A) of the last ones only."""
+        piece = self.encoding.piece
+        if piece is not None and tokens.shape[1] > piece:
+            return self.in_pieces(tokens, piece, scored or tokens.shape[1])
         with torch.autocast(tokens.device.type, enabled=False):
             positions = self.encoding.positions(tokens, generator)
             x = self.dropout(self.encoding.embed(self.embedding(tokens), positions))
@@ -50,6 +53,15 @@ class Transformer(nn.Module):
             first = max(0, length - scored) if scored is not None and index == last else 0
             x = block(x, positions, self.encoding, slice(first, length))
         return self.head(self.norm(x))
+
+    def in_pieces(self, tokens: Tensor, piece: int, scored: int) -> Tensor:
+        """The last `scored` logits, where the model is shown at most `piece` characters at once."""
+        logits, stop = [], tokens.shape[1]
+        while scored > 0:
+            shown = tokens[:, max(0, stop - piece) : stop]
+            logits.append(self(shown, scored=min(scored, shown.shape[1])))
+            scored, stop = scored - shown.shape[1], stop - shown.shape[1]
+        return torch.cat(logits[::-1], dim=1)
 
     def using(self, encoding: PositionEncoding) -> Transformer:
         """The same model, sharing all weights, with another encoding."""
@@ -78,9 +90,10 @@ class Layer(nn.Module):
         normed = self.norm_attention(x)
         q, k, v = (self.split(project(normed)) for project in (self.query, self.key, self.value))
         q, k = self.norm_query(q), self.norm_key(k)
-        if self.log_n_length is not None:
+        log_n_length = self.log_n_length or encoding.log_n_length
+        if log_n_length is not None:
             index = torch.arange(q.shape[2], device=q.device)
-            q = q * log_n_factor(index, self.log_n_length)[:, None].to(q.dtype)
+            q = q * log_n_factor(index, log_n_length)[:, None].to(q.dtype)
         with torch.autocast(x.device.type, enabled=False):
             layer = LayerView(self.index, normed, q.to(v.dtype), k.to(v.dtype), positions)
             mixed = attend(encoding, layer, v, queries)

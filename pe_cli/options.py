@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pe_cli.errors import ConfigError
+from pe_cli.errors import ConfigError, comma_parts
 
 LARGEST = 2**63 - 1
 MOST_JOBS = 1024
@@ -87,7 +87,9 @@ MaxLen = Annotated[
 ]
 Strategy = Annotated[
     list[str] | None,
-    typer.Option("--strategy", metavar="NAME,…", help="What is done beyond the training length."),
+    typer.Option(
+        "--strategy", metavar="NAME,…", help="What is done beyond the training length; `all`: what has a meaning."
+    ),
 ]
 RunArgument = Annotated[
     Path | None,
@@ -133,8 +135,8 @@ def together(said: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, Any
 
 
 def several(values: Iterable[str] | None) -> list[str] | None:
-    """An option that may be repeated, with commas, or both; None where it is not given."""
-    return [part for value in values for part in value.split(",")] if values else None
+    """An option that may be repeated, with commas outside of brackets, or both; None where it is not given."""
+    return [part for value in values for part in comma_parts(value)] if values else None
 
 
 def evaluation_overrides(lengths: list[str] | None, strategy: list[str] | None) -> dict[str, str]:

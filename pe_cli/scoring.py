@@ -46,7 +46,8 @@ def character_losses(
 
 
 def ids_of(model: Transformer, text: Tensor) -> list[Positions]:
-    return model.encoding.positions(text[:, :-1]).leaves()
+    shown = text[:, :-1] if model.encoding.piece is None else text[:, -1 - model.encoding.piece : -1]
+    return model.encoding.positions(shown).leaves()
 
 
 def window_losses(model: Transformer, text: Tensor, scored: int) -> Tensor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pe_cli import options
+from pe_cli import options, strategies
 from pe_cli.config import Experiment
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.errors import ConfigError, canonical
@@ -30,7 +30,7 @@ class Shown:
     window: Window
 
 
-def shown(asked: Sequence[str | Run], pairs: Sequence[str], strategies: Sequence[str], size: int) -> list[Shown]:
+def shown(asked: Sequence[str | Run], pairs: Sequence[str], chosen: Sequence[str], size: int) -> list[Shown]:
     """Every encoding with every value of a repeated `--set`, and every run, under every strategy.
 
     Beside a run, an encoding has the run's sizes and seed, and its options where the two are the same encoding.
@@ -45,7 +45,7 @@ def shown(asked: Sequence[str | Run], pairs: Sequence[str], strategies: Sequence
         if isinstance(one, Run):
             trained = runs.pop(0)
             spec = spec_of(trained.experiment, trained.alphabet)
-            found += under(strategies, f"{one.path.name}, trained", trained.model.encoding, spec, size)
+            found += under(chosen, f"{one.path.name}, trained", trained.model.encoding, spec, size)
             continue
         for called, change in changes.items():
             experiment = before_training(one, change, like)
@@ -53,23 +53,21 @@ def shown(asked: Sequence[str | Run], pairs: Sequence[str], strategies: Sequence
             label += (f", {called}" if called else "") + (", before training" if like else "")
             alphabet = "".join(sorted(set(SAMPLE_TEXT)))
             encoding = fresh_model(experiment, alphabet).encoding
-            found += under(strategies, label, encoding, spec_of(experiment, alphabet), size)
+            found += under(chosen, label, encoding, spec_of(experiment, alphabet), size)
     if len(found) > MOST:
         raise ConfigError(f"{len(found)} encodings side by side: draw at most {MOST} in one picture")
     return found
 
 
-def under(strategies: Sequence[str], label: str, encoding: PositionEncoding, spec: ModelSpec, size: int) -> list[Shown]:
+def under(chosen: Sequence[str], label: str, encoding: PositionEncoding, spec: ModelSpec, size: int) -> list[Shown]:
     """At the sample text without the characters that a run does not know, or at all that it does."""
     text = "".join(character for character in SAMPLE_TEXT if character in spec.alphabet) or spec.alphabet
-    return [
-        Shown(
-            label if canonical(strategy) == "none" else f"{label} + {canonical(strategy)}",
-            canonical(strategy),
-            window(encoding, spec, text, size, strategy),
-        )
-        for strategy in strategies
-    ]
+    found = []
+    for strategy in chosen:
+        called = strategies.label(strategy)
+        whole = label if called == "none" else f"{label} + {called}"
+        found.append(Shown(whole, called, window(encoding, spec, text, size, strategy)))
+    return found
 
 
 def variants(pairs: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -66,6 +66,8 @@ def test_strategies_corpora_and_tasks() -> None:
     strategies = {row["name"]: row for row in catalogue("strategies")["strategies"]}
     assert {"none", "repeat_last", "interpolate"} <= set(strategies)
     assert all(row["reference"] and row["needs"] for row in strategies.values())
+    assert strategies["interpolate"]["options"]["places"]["default"] == "ends"
+    assert strategies["none"]["options"] == {}
     corpora = {row["name"]: row for row in catalogue("corpora")["corpora"]}
     assert set(corpora) == {"pydocs", "shakespeare", "enwik8", "text8"}
     assert corpora["shakespeare"]["size"] == 1_115_394

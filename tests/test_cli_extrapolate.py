@@ -138,7 +138,7 @@ def test_lengths_are_sorted_and_each_is_taken_once(rope: Path) -> None:
         (["--lengths", "1"], ["evaluation.lengths", "[1]"]),
         (["--lengths", "0"], ["evaluation.lengths", "[0]"]),
         (["--strategy", "interpolat"], ["'interpolat'", "did you mean 'interpolate'?"]),
-        (["--strategy", "extend"], ["'extend'", "known: ", "repeat_last"]),
+        (["--strategy", "magic"], ["'magic'", "known: ", "repeat_last"]),
         (["--set", "training.steps=1"], ["training.steps", "evaluation.KEY only"]),
         (["--set", "evaluation.window=3"], ["evaluation.window", "did you mean 'windows'?"]),
         (["--set", "evaluation.windows=0"], ["evaluation.windows", "0"]),

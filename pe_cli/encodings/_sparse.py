@@ -50,6 +50,20 @@ def periodic(offset: Tensor, stride: int) -> Tensor:
     return offset % stride == 0
 
 
+def first_and_local(offset: Tensor, key_index: Tensor, first: int, size: int) -> Tensor:
+    """Whether a key is one of the `first` characters of the text or of the last `size`."""
+    return local(offset, size) | (key_index < first)
+
+
+def first_and_local_reach(queries: slice, first: int, size: int, device: torch.device) -> slice | Tensor:
+    """The keys that `first_and_local` allows to any of the queries."""
+    near = local_reach(queries, size)
+    if near.start <= first:
+        return slice(0, queries.stop)
+    keys = torch.arange(queries.stop, device=device)
+    return torch.cat((keys[:first], keys[near])) if first else near
+
+
 def local_reach(queries: slice, size: int) -> slice:
     """The keys that `local` allows to any of the queries."""
     return slice(max(0, queries.start - size + 1), queries.stop)

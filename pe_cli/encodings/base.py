@@ -107,6 +107,10 @@ class PositionEncoding(nn.Module):
     sees: Sees
     fractional: bool = True
     """Whether ids between two whole numbers have a meaning."""
+    piece: int | None = None
+    """A model is shown windows longer than this in pieces: cut from the end, each read by itself."""
+    log_n_length: int | None = None
+    """The L of the `log_n_factor` that a model multiplies queries by though `spec.log_n` is not set."""
 
     class Options(EncodingOptions):
         pass

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from pe_cli.encodings._composition import Wrapper
-from pe_cli.encodings._sparse import both_allowed, local, local_reach, meeting
+from pe_cli.encodings._sparse import both_allowed, first_and_local, first_and_local_reach, meeting
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec
 from pe_cli.encodings.registry import EncodingBlock, build, register
 from pe_cli.encodings.views import Block, LayerView
@@ -43,13 +42,9 @@ class Sinks(Wrapper):
         self.window = options.window or max(1, spec.train_length // 2)
 
     def mask(self, block: Block) -> Tensor | None:
-        own = local(block.offset, self.window) | (block.key_index < self.options.sinks)
+        own = first_and_local(block.offset, block.key_index, self.options.sinks, self.window)
         return both_allowed(own, self.inner.mask(block))
 
     def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:
-        near = local_reach(queries, self.window)
-        own: slice | Tensor = slice(0, queries.stop)
-        if near.start > self.options.sinks:
-            keys = torch.arange(queries.stop, device=layer.q.device)
-            own = torch.cat((keys[: self.options.sinks], keys[near]))
+        own = first_and_local_reach(queries, self.options.sinks, self.window, layer.q.device)
         return meeting(own, self.inner.reach(layer, queries))

@@ -4,53 +4,72 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+from typing import Any, ClassVar
 
 import pe_cli.strategies
-from pe_cli.encodings.base import PositionEncoding
+from pe_cli.encodings.base import EncodingOptions, PositionEncoding
 from pe_cli.errors import ConfigError, canonical, nearest
 from pe_cli.schema import shown
 
-Change = Callable[[PositionEncoding, int, int], PositionEncoding]
-"""(encoding, trained length L, evaluation length T > L) to the encoding that is used at T.
 
-It never changes weights, and raises StrategyRefused, with the reason in words, where it has no meaning.
-"""
+class StrategyOptions(EncodingOptions):
+    """The options of one strategy, as a block of YAML states them, within the limits of those of encodings."""
 
 
-@dataclass(frozen=True)
 class Strategy:
-    """A strategy as `pe list strategies` shows it."""
+    """What is done with a trained encoding at lengths beyond the trained one. It never changes weights."""
 
-    name: str
-    summary: str
-    reference: str
-    needs: str
-    change: Change
+    name: ClassVar[str]
+    reference: ClassVar[str]
+    needs: ClassVar[str]
+    whole: ClassVar[bool] = False
+    """Whether a composition is changed as one. Else each simple encoding in it is, by itself."""
+
+    class Options(StrategyOptions):
+        pass
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    def change(self, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
+        """The encoding that is used at `length`, which is above `train_length`.
+
+        Raises StrategyRefused, with the reason in words, where it has no meaning.
+        """
+        raise NotImplementedError
 
     def __call__(self, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
-        """For one simple encoding: the very same object up to its trained length."""
-        trained = encoding.trained_length(train_length)
-        return encoding if length <= trained else self.change(encoding, trained, length)
+        """The very same object up to the training length, and for a simple encoding up to its own.
+
+        Parts of a composition that refuse stay as they are; where all refuse, StrategyRefused says why.
+        """
+        if length <= train_length:
+            return encoding
+        if self.whole:
+            return self.change(encoding, train_length, length)
+
+        def changed(part: PositionEncoding) -> PositionEncoding:
+            trained = part.trained_length(train_length)
+            return part if length <= trained else self.change(part, trained, length)
+
+        return encoding.map(changed)
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring."""
+        return (cls.__doc__ or "").strip().splitlines()[0]
 
 
-_strategies: dict[str, Strategy] = {}
+_strategies: dict[str, type[Strategy]] = {}
 
 
-def register(*, reference: str, needs: str) -> Callable[[Change], Change]:
-    """Make a function known by its own name; the first line of its docstring is the summary."""
-
-    def known(change: Change) -> Change:
-        name = change.__name__
-        if name in _strategies and _strategies[name].change.__module__ != change.__module__:
-            raise TypeError(f"two strategies are named '{name}'")
-        summary = (change.__doc__ or "").strip().splitlines()[0]
-        _strategies[name] = Strategy(name, summary, reference, needs, change)
-        return change
-
-    return known
+def register(cls: type[Strategy]) -> type[Strategy]:
+    """Make a class known by its `name`."""
+    if cls.name in _strategies and _strategies[cls.name].__module__ != cls.__module__:
+        raise TypeError(f"two strategies are named '{cls.name}'")
+    _strategies[cls.name] = cls
+    return cls
 
 
 @cache
@@ -60,7 +79,7 @@ def _import_all() -> None:
             importlib.import_module(f"pe_cli.strategies.{module.name}")
 
 
-def catalogue() -> list[Strategy]:
+def catalogue() -> list[type[Strategy]]:
     """All strategies: `none` first, then by name."""
     _import_all()
     return sorted(_strategies.values(), key=lambda strategy: (strategy.name != "none", strategy.name))
@@ -70,22 +89,10 @@ def names() -> list[str]:
     return [strategy.name for strategy in catalogue()]
 
 
-def strategy(name: str) -> Strategy:
+def strategy_class(name: str) -> type[Strategy]:
     """ConfigError with the nearest name where there is none."""
     _import_all()
     known = canonical(name)
     if known not in _strategies:
         raise ConfigError(f"strategy: {shown(name)} is not known{nearest(name, names())}")
     return _strategies[known]
-
-
-def apply(name: str, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
-    """The encoding for evaluation at `length`; the very same object up to the training length.
-
-    The parts of a composition are changed each by itself. Parts that refuse stay as they are; where all
-    refuse, StrategyRefused says why. ConfigError for an unknown name.
-    """
-    chosen = strategy(name)
-    if length <= train_length:
-        return encoding
-    return encoding.map(lambda part: chosen(part, train_length, length))

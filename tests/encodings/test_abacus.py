@@ -9,6 +9,7 @@ import torch
 from driving import built, table, with_parameters
 from hypothesis import given
 from hypothesis import strategies as st
+from strategy_cases import BY_IDS
 
 from pe_cli import strategies
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
@@ -135,7 +136,7 @@ def test_init_std() -> None:
     assert abacus(init_std=1.0).get_parameter("table").std().item() == pytest.approx(1, rel=0.05)
 
 
-@pytest.mark.parametrize("name", [name for name in strategies.names() if name != "none"])
+@pytest.mark.parametrize("name", BY_IDS)
 def test_strategies_that_change_ids_are_refused(name: str) -> None:
     with pytest.raises(StrategyRefused, match=f"{name} has no meaning for abacus: its ids are read from the"):
         strategies.apply(name, abacus(), 16, 32)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from strategy_cases import BY_IDS
 
 from pe_cli import strategies
 from pe_cli.encodings import registry
@@ -137,7 +138,7 @@ def test_what_does_not_combine_is_refused(options: dict[str, object], complaint:
         built(**options)
 
 
-@pytest.mark.parametrize("name", [name for name in strategies.names() if name != "none"])
+@pytest.mark.parametrize("name", BY_IDS)
 def test_strategies_that_change_ids_are_refused(name: str) -> None:
     with pytest.raises(StrategyRefused, match=f"{name} has no meaning for bipe: its ids are read from the"):
         strategies.apply(name, built(), 16, 32)

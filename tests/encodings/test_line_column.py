@@ -7,6 +7,7 @@ import torch
 from driving import built, table
 from hypothesis import given
 from hypothesis import strategies as st
+from strategy_cases import BY_IDS
 
 from pe_cli import strategies
 from pe_cli.encodings.base import PositionEncoding
@@ -87,7 +88,7 @@ def test_wavelengths_of_both_axes() -> None:
     assert {key: len(value) for key, value in numbers.items()} == {"line.wavelengths": 2, "column.wavelengths": 2}
 
 
-@pytest.mark.parametrize("name", [name for name in strategies.names() if name != "none"])
+@pytest.mark.parametrize("name", BY_IDS)
 def test_strategies_that_change_ids_are_refused(name: str) -> None:
     with pytest.raises(StrategyRefused, match=f"{name} has no meaning for line_column: its ids are read from"):
         strategies.apply(name, page(), 16, 32)

@@ -9,6 +9,7 @@ import torch
 from driving import built, with_parameters
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategy_cases import BY_IDS
 from torch import Tensor
 
 from pe_cli import strategies
@@ -218,7 +219,7 @@ def test_ids_of_a_batch_and_bits_of_a_float32_model() -> None:
     assert added.ne(0).any(dim=-1).tolist() == [[True, True, True, False], [False, True, True, True]]
 
 
-@pytest.mark.parametrize("name", [name for name in strategies.names() if name != "none"])
+@pytest.mark.parametrize("name", BY_IDS)
 def test_strategies_that_change_ids_are_refused(name: str) -> None:
     with pytest.raises(StrategyRefused, match=f"{name} has no meaning for tree: its ids are read from the"):
         strategies.apply(name, tree(), 16, 32)

@@ -10,9 +10,9 @@ from driving import block_of, built, layer_of, logits, output, weights
 from reference_cases import Case, agree, run_sized, sized_fields
 from torch import Tensor
 
+from pe_cli import strategies
 from pe_cli.attention import allowed
 from pe_cli.encodings.base import PositionEncoding
-from pe_cli.strategies.rerope import ReRoPE
 
 OPTION = "an option of that group"
 NOT_COMPARED = {
@@ -22,19 +22,16 @@ NOT_COMPARED = {
 }
 
 
-def masked(case: Case, field: str, inner: object, **sizes: Any) -> PositionEncoding:
-    group = case.at("expected." + field.split(".")[0])
-    block = {"name": "sinks", "encoding": inner, "sinks": group["global_branch"], "window": group["local_branch"]}
-    return built(block, **sizes)
-
-
 def limited(case: Case, field: str, inner: object, **sizes: Any) -> PositionEncoding:
-    """Distances from the window on are equal, as ReRoPE has them; there they are equal to the window."""
     group = case.at("expected." + field.split(".")[0])
-    window, limit = group["local_branch"], group["limit_distance"]
-    if window != limit:
-        pytest.skip("a strategy that puts keys outside the window at another distance than w is not built yet")
-    return masked(case, field, inner, **sizes).map(lambda rotation: ReRoPE(rotation, window, None))
+    sizes = {"train_length": 4, **sizes}
+    block = {
+        "name": "lm_infinite",
+        "first": group["global_branch"],
+        "window": group["local_branch"],
+        "distance": group["limit_distance"],
+    }
+    return strategies.apply(block, built(inner, **sizes), 4, case.size("T"))
 
 
 def sizes_of(case: Case) -> dict[str, Any]:
@@ -42,7 +39,7 @@ def sizes_of(case: Case) -> dict[str, Any]:
 
 
 def compare_mask(case: Case, field: str) -> None:
-    encoding = masked(case, field, "rope", **sizes_of(case))
+    encoding = limited(case, field, "rope", **sizes_of(case))
     ours = allowed(encoding, block_of(encoding, layer_of(case.tensor("inputs.q"), case.tensor("inputs.k"))))
     agree(ours, case.tensor(f"expected.{field}"))
 

@@ -9,7 +9,7 @@ from reference_cases import Case, agree, fields, run
 from torch import Tensor
 
 from pe_cli.encodings.base import PositionEncoding, log_n_factor
-from pe_cli.strategies.rerope import ReRoPE
+from pe_cli.strategies._distances import TwoRanges, equally_far
 
 NOT_COMPARED: dict[str, str] = {}
 
@@ -17,7 +17,8 @@ NOT_COMPARED: dict[str, str] = {}
 def encoding_of(case: Case, log_n: bool = True) -> PositionEncoding:
     heads, length = case.size("H"), case.size("training_length")
     rope = built("rope", d_model=heads * case.size("d_head"), n_heads=heads, train_length=length)
-    return ReRoPE(rope, case.size("window"), length if log_n else None)
+    window = case.size("window")
+    return TwoRanges(rope, window, equally_far(window), length if log_n else None)
 
 
 def by_head(case: Case, name: str) -> Tensor:
@@ -28,7 +29,8 @@ def by_head(case: Case, name: str) -> Tensor:
 def effective_distance(case: Case) -> None:
     """Read off the angle of one slow pair, which is 1e-4 for each id."""
     rope = built({"name": "rope", "base": 1e8}, d_model=4, n_heads=1)
-    encoding, unit = ReRoPE(rope, case.size("window"), None), torch.zeros(1, case.size("T"), 4).double()
+    window = case.size("window")
+    encoding, unit = TwoRanges(rope, window, equally_far(window)), torch.zeros(1, case.size("T"), 4).double()
     first, second = unit.index_fill(2, torch.tensor(1), 1.0), unit.index_fill(2, torch.tensor(3), 1.0)
     along, across = (logits(encoding, layer_of(first, keys))[0, 0] for keys in (first, second))
     theirs = case.tensor("expected.effective_distance_own_formula")

@@ -65,6 +65,18 @@ def test_alibi_gets_flatter_slopes() -> None:
     torch.testing.assert_close(bias[0], -torch.arange(125) / 16)
 
 
+def test_places_without_aligned_corners_and_those_of_the_paper() -> None:
+    """Four ids for eight characters."""
+    encoding = registry.build("rope", SPEC)
+    for places, expected in (
+        ("centres", [0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3]),
+        ("ratio", [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5]),
+    ):
+        positions = ids_at(strategies.apply({"name": "interpolate", "places": places}, encoding, 4, 8), 8)
+        assert positions.ids[0].tolist() == expected
+        assert positions.step == (0.5 if places == "ratio" else None)
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -17,9 +17,9 @@ def test_none_stands_first_and_the_others_by_name() -> None:
 
 def test_every_strategy_states_its_formula_its_source_and_what_it_needs() -> None:
     for strategy in strategies.catalogue():
-        assert ".. math::" in (strategy.change.__doc__ or ""), strategy.name
-        assert strategy.summary.endswith((".", "formula."))
-        assert len(strategy.summary) <= 110
+        assert ".. math::" in (strategy.__doc__ or ""), strategy.name
+        assert strategy.summary().endswith(".")
+        assert len(strategy.summary()) <= 110
         assert strategy.reference
         assert strategy.needs
 

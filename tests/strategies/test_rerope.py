@@ -10,10 +10,14 @@ from pe_cli.encodings import registry
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.views import Block, LayerView, Positions
 from pe_cli.errors import StrategyRefused
-from pe_cli.strategies.rerope import ReRoPE
+from pe_cli.strategies._distances import TwoRanges, equally_far
 
 SPEC = ModelSpec(d_model=32, n_heads=4, n_layers=2, train_length=8, alphabet="ab", max_position=8)
 LENGTH = 20
+
+
+def capped(rope: PositionEncoding, window: int, log_n: int | None = None) -> PositionEncoding:
+    return TwoRanges(rope, window, equally_far(window), log_n)
 
 
 def layer_of(length: int = LENGTH) -> LayerView:
@@ -47,14 +51,14 @@ def test_logits_against_complex_numbers_in_float64(layout: str, log_n_length: in
             if log_n_length is not None:
                 expected[:, i, j] *= max(1.0, math.log(i + 1) / math.log(log_n_length))
     rope = registry.build({"name": "rope", "layout": layout}, SPEC)
-    found = scores_of(ReRoPE(rope, window, log_n_length), layer)
+    found = scores_of(capped(rope, window, log_n_length), layer)
     np.testing.assert_allclose(found.numpy(), expected, atol=5e-6)
 
 
 def test_near_characters_are_met_as_in_training() -> None:
     rope, layer = registry.build("rope", SPEC), layer_of()
     near = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril().triu(-4)  # distances up to the window
-    plain, limited = scores_of(rope, layer), scores_of(ReRoPE(rope, 4, None), layer)
+    plain, limited = scores_of(rope, layer), scores_of(capped(rope, 4), layer)
     torch.testing.assert_close(limited[:, near], plain[:, near])
     assert (limited - plain).abs().max() > 0.1
 
@@ -62,11 +66,11 @@ def test_near_characters_are_met_as_in_training() -> None:
 def test_the_strategy_has_half_the_trained_length_as_window_and_the_log_factor() -> None:
     rope = registry.build("rope", SPEC)
     changed = strategies.apply("rerope", rope, 8, LENGTH)
-    assert torch.equal(scores_of(changed, layer_of()), scores_of(ReRoPE(rope, 4, 8), layer_of()))
+    assert torch.equal(scores_of(changed, layer_of()), scores_of(capped(rope, 4, 8), layer_of()))
 
 
 def test_query_blocks_give_the_same_output() -> None:
-    encoding = ReRoPE(registry.build("rope", SPEC), 3, 8)
+    encoding = capped(registry.build("rope", SPEC), 3, 8)
     layer = layer_of()
     v = torch.randn(layer.q.shape, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -88,7 +92,7 @@ def test_logits_from_the_window_on_are_those_at_the_window(name: str) -> None:
     encoding, layer, window = registry.build(name, SPEC), layer_of(), 5
     q, k = (x[:, :, :1].expand_as(x) for x in (layer.q, layer.k))
     same = LayerView(0, layer.x, q, k, layer.positions)
-    plain, limited = scores_of(encoding, same), scores_of(ReRoPE(encoding, window, None), same)
+    plain, limited = scores_of(encoding, same), scores_of(capped(encoding, window), same)
     for i in range(LENGTH):
         for j in range(i + 1):
             torch.testing.assert_close(limited[:, i, j], plain[:, min(i - j, window), 0], atol=2e-6, rtol=1e-5)

@@ -1,0 +1,42 @@
+import pytest
+import torch
+from distances_seen import distances
+from longer import at_length
+
+from pe_cli import strategies
+from pe_cli.encodings.base import PositionEncoding
+from pe_cli.errors import StrategyRefused
+from pe_cli.strategies.self_extend import smallest_group
+
+
+def changed(strategy: str, length: int, trained: int = 8) -> torch.Tensor:
+    def change(encoding: PositionEncoding) -> PositionEncoding:
+        return strategies.apply(strategy, encoding, trained, length)
+
+    return distances(change, length)
+
+
+def test_near_ones_one_by_one_and_far_ones_in_groups() -> None:
+    """W = 4, G = 2: query 11 is in group 5, keys 7, 6 | 5, 4 | … in groups 3 | 2 | …, and 4 − 4 / 2 = 2 is added."""
+    found = changed("self_extend(window=4, group=2)", 12)[11]
+    expected = torch.tensor([7, 7, 6, 6, 5, 5, 4, 4, 3, 2, 1, 0]).double()
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_by_default_all_distances_are_trained_ones() -> None:
+    for length in (9, 16, 31, 48):
+        found = changed("self_extend", length)
+        assert float(found[~found.isnan()].max()) < 7 + 1e-5
+
+
+def test_the_group_is_the_smallest_that_does() -> None:
+    for window, trained, length in ((2, 8, 16), (32, 128, 4096), (4, 8, 64)):
+        group = smallest_group(window, trained, length)
+        assert (length - 1) // group + window - window // group < trained
+        assert (length - 1) // (group - 1) + window - window // (group - 1) >= trained
+
+
+def test_refused() -> None:
+    for name in ("alibi", "fope", "none", "bipe"):
+        with pytest.raises(StrategyRefused, match=f"self_extend has no meaning for {name}"):
+            at_length("self_extend", name, 16)
