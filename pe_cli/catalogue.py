@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
+from pe_cli import samplers
 from pe_cli import strategies as length_strategies
 from pe_cli.built_in import BUILT_IN, Download, PythonTopics
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import Family, ModelSpec
 from pe_cli.errors import ConfigError, CorpusError, canonical, nearest
 from pe_cli.experiment import ModelConfig, TrainingConfig
-from pe_cli.samplers import SAMPLERS
 from pe_cli.schema import Section, shown
 
 TYPES = {
@@ -82,12 +82,12 @@ def positions() -> list[dict[str, Any]]:
     """The samplers: name, reference, options, line."""
     return [
         {
-            "name": name,
+            "name": sampler.name,
             "reference": sampler.reference,
             "options": options(sampler.Options, sampler.Options().model_dump(mode="json")),
-            "line": first_line(sampler),
+            "line": first_line(sys.modules[sampler.__module__]).removeprefix(f"{sampler.name}: "),
         }
-        for name, sampler in sorted(SAMPLERS.items())
+        for sampler in samplers.catalogue()
     ]
 
 

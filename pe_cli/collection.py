@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from pe_cli import files, plots, reports, strategies
+from pe_cli import files, plots, reports, samplers, strategies
 from pe_cli.comparison import (
     ROW_COLUMNS,
     RUN_COLUMNS,
@@ -68,6 +68,7 @@ def collect(outcomes: Sequence[Outcome], baseline: str, refused: Sequence[Refuse
         )
         used = list(rows[-1]["strategy"].unique())
         notes.update(dict.fromkeys(strategies.left_out(name, evaluation.strategies, used)))
+        notes.update(dict.fromkeys(samplers.notes(outcome.planned.experiment.positions)))
         windows.append(
             read_rows(outcome.directory / "windows.csv", WINDOW_COLUMNS).assign(
                 name=name,

@@ -59,7 +59,7 @@ def train(
     experiment = resolved.experiment
     precision = choose_precision(experiment.training.precision, place)
     corpus = corpora.load(experiment.data)
-    corpora.check_length(corpus, experiment.training.length)
+    corpora.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
     identity = training_identity(experiment, corpus.data_hash)
     name = runs.run_directory_name(experiment.name, identity, experiment.seed)
     if dry_run:

@@ -109,7 +109,7 @@ def plan(
             if experiment.data not in texts:
                 texts[experiment.data] = corpora.load(experiment.data)
             corpus = texts[experiment.data]
-            corpora.check_length(corpus, experiment.training.length)
+            corpora.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
             notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
         except PeError as error:
             named = str(path) in str(error)

@@ -45,6 +45,7 @@ __all__ = [
     "doubled_lengths",
     "load_experiment",
     "resolve",
+    "spec_of",
     "to_yaml",
     "training_identity",
     "with_evaluation",
@@ -179,10 +180,9 @@ def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
 
 def _build_once(experiment: Experiment, stated: Stated) -> None:
     """Refuse a model that cannot be built, or that is too large to be meant."""
-    sizes, length = experiment.model, experiment.training.length
-    spec = ModelSpec(sizes.d_model, sizes.n_heads, sizes.n_layers, length, "ab", max_position=length, log_n=sizes.log_n)
+    sizes = experiment.model
     try:
-        layers, own = parameter_counts(spec, experiment.encoding, experiment.positions)
+        layers, own = parameter_counts(spec_of(experiment, "ab"), experiment.encoding, experiment.positions)
         if layers + own > MOST_PARAMETERS:
             text = (
                 f"{layers + own:,} parameters ({layers:,} in layers of d_model {sizes.d_model}, {own:,} in the "
@@ -194,9 +194,24 @@ def _build_once(experiment: Experiment, stated: Stated) -> None:
 
 
 def _place_of_both(key: str, stated: Stated) -> str:
-    """Encoding and sizes do not fit one another: whichever the command line says, and the file."""
-    place, where = stated.place(*dict.fromkeys((key, "model"))), stated.source.where
+    """Ids or an encoding do not fit the sizes: whichever the command line says, and the file."""
+    sizes = "training" if key.startswith("positions") else "model"
+    place, where = stated.place(*dict.fromkeys((key, sizes))), stated.source.where
     return place if place.startswith(where) else f"{where}: {place}"
+
+
+def spec_of(experiment: Experiment, alphabet: str) -> ModelSpec:
+    """The sizes of the model that an experiment describes, with the ids of its longest window; samplers have more."""
+    sizes, training = experiment.model, experiment.training
+    return ModelSpec(
+        sizes.d_model,
+        sizes.n_heads,
+        sizes.n_layers,
+        training.length,
+        alphabet,
+        max_position=training.longest,
+        log_n=sizes.log_n,
+    )
 
 
 def _refused(found: Sequence[Problem], stated: Stated) -> ConfigError:

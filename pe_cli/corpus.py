@@ -85,12 +85,12 @@ def load(data: str, alphabet: str | None = None) -> Corpus:
     return Corpus(name, ids, len(ids) * 9 // 10, alphabet, sha256_hex(text.encode()))
 
 
-def check_length(corpus: Corpus, length: int) -> None:
-    """Raise CorpusError unless the training part holds `length` characters and the one after them."""
+def check_length(corpus: Corpus, length: int, key: str = "training.length") -> None:
+    """Raise CorpusError unless the training part holds `length` characters and the one after them; `key` set it."""
     if len(corpus.train) < length + 1:
         whole = -(-10 * (length + 1) // 9)
         raise CorpusError(
-            f"{corpus.name}: the text is too short for training.length {length}: its training part (the "
+            f"{corpus.name}: the text is too short for {key} {length}: its training part (the "
             f"first 90 %) needs at least {length + 1} characters and has {len(corpus.train)}; the whole text "
             f"needs at least {whole} and has {len(corpus.ids)}"
         )
@@ -189,33 +189,53 @@ class BatchState(TypedDict):
 class Batches:
     """Endless training windows, drawn uniformly and with replacement from all places where one fits.
 
-    train_ids: (N,) ids of the training part. The stream depends on `seed`, N, length and batch_size alone.
-    Raises CorpusError where N < length + 1.
+    train_ids: (N,) ids of the training part. The stream depends on `seed`, N, length, batch_size and length_range
+    alone. With a length_range each batch draws its length from it, and has as many windows as come nearest to
+    batch_size × length characters. Raises CorpusError where N is less than the longest window and one more.
     """
 
-    def __init__(self, train_ids: np.ndarray, length: int, batch_size: int, seed: int) -> None:
-        if len(train_ids) < length + 1:
+    def __init__(
+        self,
+        train_ids: np.ndarray,
+        length: int,
+        batch_size: int,
+        seed: int,
+        length_range: tuple[int, ...] | None = None,
+    ) -> None:
+        longest = length if length_range is None else length_range[1]
+        if len(train_ids) < longest + 1:
             raise CorpusError(
-                f"training windows of {length} characters need a training part of at least {length + 1}; "
+                f"training windows of {longest} characters need a training part of at least {longest + 1}; "
                 f"it has {len(train_ids)}"
             )
         self._ids = train_ids
-        self._window = np.arange(length + 1)
-        self._starts = len(train_ids) - length
+        self._length = length
+        self._range = length_range
         self._batch_size = batch_size
         self._generator = seeded(seed, "data")
         self._digest = hashlib.sha256().hexdigest()
 
     def next(self) -> torch.Tensor:
         """(B, length + 1) int64: each window with the character that follows it."""
-        starts = torch.randint(self._starts, (self._batch_size,), generator=self._generator).numpy()
+        length, windows = self._shape()
+        starts = torch.randint(len(self._ids) - length, (windows,), generator=self._generator).numpy()
         link = bytes.fromhex(self._digest) + starts.astype("<i8").tobytes()
+        if self._range is not None:
+            link += length.to_bytes(8, "little")
         self._digest = hashlib.sha256(link).hexdigest()
-        return torch.from_numpy(self._ids[starts[:, None] + self._window].astype(np.int64))
+        return torch.from_numpy(self._ids[starts[:, None] + np.arange(length + 1)].astype(np.int64))
+
+    def _shape(self) -> tuple[int, int]:
+        """Characters in a window of the next batch, and its windows."""
+        if self._range is None:
+            return self._length, self._batch_size
+        low, high = self._range
+        length = int(torch.randint(low, high + 1, (), generator=self._generator))
+        return length, max(1, round(self._batch_size * self._length / length))
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) chained over the starts drawn so far: equal for runs that saw the same windows."""
+        """SHA-256 (hex) chained over the windows drawn so far: equal for runs that saw the same."""
         return self._digest
 
     def state(self) -> BatchState:

@@ -84,8 +84,12 @@ class TrainingConfig(Section):
     """The recipe."""
 
     length: Annotated[int, Field(ge=2, le=LONGEST)] = 128
-    """Characters in a training window."""
+    """Characters in a training window. Losses beyond it are compared with the loss at this length."""
+    length_range: tuple[int, ...] | None = None
+    """[low, high]: each batch draws its own length from all whole numbers from low to high, and has as many windows of
+    it as come nearest to batch_size × length characters. None: every window has `length` characters."""
     batch_size: PositiveInt = 32
+    """Windows in a batch, of `length` characters each."""
     steps: NonNegativeInt = 400
     optimizer: Literal["muon", "adamw"] = "muon"
     learning_rate: PositiveFloat = 0.01
@@ -99,6 +103,37 @@ class TrainingConfig(Section):
     save_every: PositiveInt = 250
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: Literal["auto", "true", "false"] = "auto"
+
+    @property
+    def longest(self) -> int:
+        """Characters in the longest training window."""
+        return self.length if self.length_range is None else self.length_range[1]
+
+    @property
+    def longest_key(self) -> str:
+        """The key that says so."""
+        return "training.length" if self.length_range is None else "training.length_range"
+
+    @field_validator("length_range")
+    @classmethod
+    def _two_lengths(cls, bounds: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if bounds is not None and (len(bounds) != 2 or not 2 <= bounds[0] <= bounds[1] <= LONGEST):
+            raise ValueError(f"must be two lengths [low, high] from 2 to {LONGEST}, not {shown(list(bounds))}")
+        return bounds
+
+    @model_validator(mode="after")
+    def _range_holds_the_length(self) -> TrainingConfig:
+        if self.length_range is None:
+            return self
+        low, high = self.length_range
+        if not low <= self.length <= high:
+            raise ValueError(f"length {self.length} is outside of length_range [{low}, {high}]")
+        if high > self.batch_size * self.length:
+            raise ValueError(
+                f"length_range [{low}, {high}]: a window of {high} characters is more than a batch, of batch_size "
+                f"{self.batch_size} × length {self.length}; batch_size {-(-high // self.length)} or more would do"
+            )
+        return self
 
     @model_validator(mode="after")
     def _batch_fits(self) -> TrainingConfig:
@@ -171,5 +206,7 @@ class Experiment(Section):
 def training_identity(experiment: Experiment, data_hash: str) -> str:
     """Ten hex digits of all that decides a training but its seed: equal training, equal digits."""
     parts = experiment.model_dump(mode="json", exclude={"name", "seed", "data", "evaluation"})
+    if experiment.training.length_range is None:
+        del parts["training"]["length_range"]  # so that runs from before this key keep their names
     text = json.dumps({**parts, "data_hash": data_hash}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from pe_cli import corpus as corpora
-from pe_cli import files, plots, reports, strategies
+from pe_cli import files, plots, reports, samplers, strategies
 from pe_cli.config import EvaluationConfig
 from pe_cli.corpus import Corpus
 from pe_cli.errors import RunError
@@ -105,5 +105,6 @@ def report(evaluation: Evaluation, tables: Tables) -> reports.Table:
         *strategies.left_out(
             evaluation.trained.model.encoding.name, evaluation.asked, [row["strategy"] for row in rows]
         ),
+        *samplers.notes(evaluation.trained.experiment.positions),
     ]
     return reports.extrapolation("Loss in nats per character", rows, facts)

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from pe_cli import strategies
 from pe_cli.attention import allowed
-from pe_cli.config import Experiment
+from pe_cli.config import Experiment, spec_of
 from pe_cli.corpus import encode
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.views import Block, LayerView, Positions
 from pe_cli.errors import ConfigError
 from pe_cli.seeds import seeded
-from pe_cli.trained import fresh_model, spec_of
+from pe_cli.trained import fresh_model
 
 LONGEST = 2**16
 MOST_ENTRIES = 2**22

@@ -15,7 +15,6 @@ from torch.overrides import TorchFunctionMode
 from pe_cli import samplers
 from pe_cli.attention import attend
 from pe_cli.encodings.base import ModelSpec, PositionEncoding, log_n_factor
-from pe_cli.encodings.registry import build
 from pe_cli.encodings.views import LayerView, Positions
 from pe_cli.seeds import seeded
 
@@ -129,7 +128,7 @@ def new_model(
     """A model with fresh weights. At one seed the shared weights do not depend on the encoding."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seeded(seed, "encoding").initial_seed())
-        encoding = samplers.apply(positions, build(block, spec), spec)
+        encoding = samplers.build(positions, block, spec)
         torch.manual_seed(seeded(seed, "initialisation").initial_seed())
         return Transformer(spec, encoding, dropout=dropout, qk_norm=qk_norm)
 
@@ -147,6 +146,6 @@ def parameter_counts(spec: ModelSpec, block: object, positions: object = "sequen
     """The parameters of all layers and those of the encoding, counted where no size takes memory."""
     with torch.device("meta"), Unfilled():
         layer = Layer(spec, 0, dropout=0.0, qk_norm=False)
-        encoding = samplers.apply(positions, build(block, spec), spec)
+        encoding = samplers.build(positions, block, spec)
     layers, own = (sum(parameter.numel() for parameter in part.parameters()) for part in (layer, encoding))
     return spec.n_layers * layers, own

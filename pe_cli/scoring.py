@@ -23,7 +23,8 @@ def character_losses(
 ) -> tuple[list[np.ndarray], float]:
     """Negative log-likelihoods in nats of the scored characters of each window (float64), and the largest id fed.
 
-    `ids` is the whole text. The model runs in float32 and evaluation mode; `advance` is told the characters fed.
+    `ids` is the whole text. The model runs in float32 and evaluation mode; `advance` is told the characters fed. Where
+    ids are drawn at random, the losses are means over the draws of the sampler.
     """
     device = next(model.parameters()).device
     was_training = model.training
@@ -36,9 +37,12 @@ def character_losses(
                 length, scored = int(targets.lengths[group[0]]), int(targets.scored[group[0]])
                 windows = targets.ends[group][:, None] + np.arange(-length - 1, 0)
                 text = torch.from_numpy(ids[windows].astype(np.int64)).to(device)
-                for window, loss in zip(group, window_losses(model, text, scored), strict=True):
+                drawn = [model.using(encoding) for encoding in model.encoding.draws(length)]
+                means = torch.stack([window_losses(one, text, scored) for one in drawn]).mean(dim=0)
+                for window, loss in zip(group, means, strict=True):
                     losses[window] = loss.numpy()
-                largest_id = max(largest_id, *(float(leaf.ids.max()) for leaf in ids_of(model, text)))
+                leaves = [leaf for one in drawn for leaf in ids_of(one, text)]
+                largest_id = max(largest_id, *(float(leaf.ids.max()) for leaf in leaves))
                 advance(length * len(group))
     finally:
         model.train(was_training)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 
 from pe_cli import options, strategies
-from pe_cli.config import Experiment
+from pe_cli.config import Experiment, spec_of
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.errors import ConfigError, canonical
 from pe_cli.inspection import SAMPLE_TEXT, Window, window
 from pe_cli.runs import Run
 from pe_cli.subjects import fresh
-from pe_cli.trained import fresh_model, open_trained, spec_of
+from pe_cli.trained import fresh_model, open_trained
 
 MOST = 12
 """More than these are no picture."""
@@ -96,11 +96,12 @@ def before_training(name: str, changes: Mapping[str, str], like: Experiment | No
 
 def sizes(experiment: Experiment) -> dict[str, str]:
     """What an encoding is built for, as settings."""
-    model = experiment.model
+    model, span = experiment.model, experiment.training.length_range
     return {
         "model.d_model": str(model.d_model),
         "model.n_heads": str(model.n_heads),
         "model.n_layers": str(model.n_layers),
         "training.length": str(experiment.training.length),
+        "training.length_range": ",".join(map(str, span)) if span else "none",
         "seed": str(experiment.seed),
     }

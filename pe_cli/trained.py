@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from pe_cli.config import Experiment, load_experiment
-from pe_cli.encodings.base import ModelSpec
+from pe_cli.config import Experiment, load_experiment, spec_of
 from pe_cli.errors import RunError
 from pe_cli.model import Transformer, new_model
 from pe_cli.runs import Run
@@ -24,14 +23,6 @@ class Trained:
     experiment: Experiment
     alphabet: str
     model: Transformer
-
-
-def spec_of(experiment: Experiment, alphabet: str) -> ModelSpec:
-    """The sizes of the model that an experiment describes."""
-    sizes, length = experiment.model, experiment.training.length
-    return ModelSpec(
-        sizes.d_model, sizes.n_heads, sizes.n_layers, length, alphabet, max_position=length, log_n=sizes.log_n
-    )
 
 
 def fresh_model(experiment: Experiment, alphabet: str) -> Transformer:
@@ -49,8 +40,8 @@ def fresh_model(experiment: Experiment, alphabet: str) -> Transformer:
 
 def computes(experiment: Experiment) -> dict[str, Any]:
     """What decides, with the weights, which numbers a model computes. run.json keeps it for `open_trained`."""
-    sizes = {"d_model", "n_heads", "n_layers", "qk_norm", "log_n"}
-    parts: dict[str, Any] = {"encoding": True, "positions": True, "model": sizes, "training": {"length"}}
+    sizes, lengths = {"d_model", "n_heads", "n_layers", "qk_norm", "log_n"}, {"length", "length_range"}
+    parts: dict[str, Any] = {"encoding": True, "positions": True, "model": sizes, "training": lengths}
     return experiment.model_dump(mode="json", include=parts)
 
 

@@ -78,7 +78,8 @@ class Trainer:
         self.config = experiment.training
         self.model = fresh_model(experiment, corpus.alphabet).to(device)
         self.optimizers = Optimizers(self.model, self.config)
-        self.batches = Batches(corpus.train, self.config.length, self.config.batch_size, experiment.seed)
+        config = self.config
+        self.batches = Batches(corpus.train, config.length, config.batch_size, experiment.seed, config.length_range)
         self.ids_generator = seeded(experiment.seed, "ids")
         self.dtype = choose_precision(self.config.precision, device)
         self.rows = Rows()
@@ -276,9 +277,10 @@ def compiled(
 ) -> Callable[..., Tensor]:
     """The model as training calls it: compiled where asked, or where the planned run is long enough."""
     planned = config.steps * config.batch_size * config.length
-    if config.compile == "false" or (config.compile == "auto" and planned < COMPILE_FROM):
+    worth_it = planned >= COMPILE_FROM and config.length_range is None  # every other length would compile anew
+    if config.compile == "false" or (config.compile == "auto" and not worth_it):
         return model
     if device.type == "cpu" and shutil.which(os.environ.get("CXX", "g++")) is None:
         observer.note("training.compile: there is no C++ compiler (g++, or CXX), so the model is not compiled")
         return model
-    return torch.compile(model)
+    return torch.compile(model, dynamic=None if config.length_range is None else True)

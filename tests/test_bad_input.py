@@ -50,7 +50,7 @@ CONFIGS: dict[str, tuple[str | bytes, list[str]]] = {
     "unknown corpus": ("data: pydoc", [":1: data", "'pydoc'", "did you mean 'pydocs'?"]),
     "unknown strategy": ("evaluation: {strategies: [repeat-lats]}", ["'repeat-lats'", "'repeat_last'?"]),
     "unknown protocol": ("evaluation: {protocols: [same]}", ["evaluation.protocols", "'same'", "same_targets"]),
-    "unknown sampler": ("positions: random", ["positions", "'random'", "sequential"]),
+    "unknown sampler": ("positions: random", ["positions", "'random'", "did you mean 'randomized'?"]),
     "a word for a number": ("training: {steps: many}", ["training.steps", "whole number", "'many'"]),
     "a fraction": ("training: {steps: 3.5}", ["training.steps", "whole number", "'3.5'"]),
     "a sign": ("training: {steps: -5}", ["training.steps", "greater than or equal to 0", "-5"]),

@@ -90,12 +90,20 @@ def test_types_in_words() -> None:
 
 
 def test_the_sequential_sampler() -> None:
-    assert [row["name"] for row in catalogue("positions")["positions"]] == samplers.names() == ["sequential"]
     for block in ("sequential", "Sequential", {"name": "sequential"}):
         assert samplers.canonical_block(block) == {"name": "sequential"}
     spec = ModelSpec(8, 2, 1, 4, "ab", 4)
-    encoding = registry.build("none", spec)
-    assert samplers.apply("sequential", encoding, spec) is encoding
+    assert type(samplers.build("sequential", "none", spec)) is type(registry.build("none", spec))
+
+
+def test_the_samplers() -> None:
+    rows = catalogue("positions")["positions"]
+    assert [row["name"] for row in rows] == samplers.names()
+    assert set(samplers.names()) == {"sequential", "randomized", "shifted", "scaled", "skipped"}
+    for row in rows:
+        assert row["line"], row
+        assert row["reference"], row
+        assert all(option["line"] for option in row["options"].values()), row
 
 
 @pytest.mark.parametrize("block", ["sequental", {"name": "seq_uential"}])

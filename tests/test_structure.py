@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pe_cli import strategies
+from pe_cli import samplers, strategies
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import PositionEncoding
 
@@ -22,6 +22,7 @@ FILES = {
 }
 ENCODINGS = [f"pe_cli.encodings.{name}" for name in registry.names()]
 STRATEGIES = [f"pe_cli.strategies.{name}" for name in strategies.names()]
+SAMPLERS = [f"pe_cli.samplers.{name}" for name in samplers.names()]
 
 # Each module imports only what stands above it, and no two in a line import each other.
 ORDER = """
@@ -35,10 +36,11 @@ ORDER = """
     encodings.base  encodings._sparse  encodings._relative  encodings._tables  encodings._distance  encodings._structure
     encodings.registry  encodings._composition  encodings._rotary
     ENCODINGS
-    samplers  strategies.registry  strategies._ids  attention
+    samplers.base  strategies.registry  strategies._ids  attention
     strategies._entries  strategies._extended  strategies._masks  strategies._frequencies  strategies._distances
-    STRATEGIES
-    strategies
+    samplers.registry  STRATEGIES
+    SAMPLERS  strategies
+    samplers
     model
     experiment  scoring
     config  options  catalogue
@@ -132,7 +134,7 @@ def reached(module: str) -> set[str]:
 
 
 def levels() -> list[list[str]]:
-    groups = {"ENCODINGS": ENCODINGS, "STRATEGIES": STRATEGIES, "pe_cli": ["pe_cli"]}
+    groups = {"ENCODINGS": ENCODINGS, "STRATEGIES": STRATEGIES, "SAMPLERS": SAMPLERS, "pe_cli": ["pe_cli"]}
     return [
         [module for name in line.split() for module in groups.get(name, [f"pe_cli.{name}"])]
         for line in ORDER.strip().splitlines()
@@ -210,6 +212,12 @@ def test_a_strategy_knows_no_encoding(module: str) -> None:
     assert own(module) <= allowed | {"pe_cli.errors"}
 
 
+@pytest.mark.parametrize("module", SAMPLERS)
+def test_a_sampler_knows_no_encoding(module: str) -> None:
+    allowed = {f"pe_cli.{part}" for part in ("encodings.base", "encodings.views", "errors", "schema", "seeds")}
+    assert own(module) <= allowed | {"pe_cli.samplers.base", "pe_cli.samplers.registry"}
+
+
 def names_said(module: str) -> Iterator[str]:
     """Names of encodings and strategies that are written as a text, but in the file that is called so."""
     names = {*registry.names(), *strategies.names()}
@@ -249,8 +257,8 @@ def test_a_file_is_small_and_says_what_it_is(module: str) -> None:
     assert stem not in ("util", "utilitie", "helper", "common", "misc", "tool")
 
 
-@pytest.mark.parametrize("module", [*ENCODINGS, *STRATEGIES])
-def test_an_encoding_or_strategy_is_a_file_with_a_test(module: str) -> None:
+@pytest.mark.parametrize("module", [*ENCODINGS, *STRATEGIES, *SAMPLERS])
+def test_an_encoding_strategy_or_sampler_is_a_file_with_a_test(module: str) -> None:
     _, folder, name = module.split(".")
     assert module in FILES
     assert (TESTS / folder / f"test_{name}.py").is_file()

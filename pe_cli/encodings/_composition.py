@@ -87,6 +87,10 @@ class Wrapper(PositionEncoding):
     def trained_length(self, train_length: int) -> int:
         return self.inner.trained_length(train_length)
 
+    def draws(self, length: int) -> Sequence[PositionEncoding]:
+        drawn = self.inner.draws(length)
+        return [self if one is self.inner else replace_modules(self, inner=one) for one in drawn]
+
     def numbers(self, length: int) -> dict[str, Tensor]:
         return self.inner.numbers(length)
 

@@ -53,7 +53,7 @@ class Abacus(PositionEncoding):
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         super().__init__(options, spec)
-        rows = 1 + (options.longest or spec.train_length) + options.max_offset
+        rows = 1 + (options.longest or spec.max_position) + options.max_offset
         self.table = nn.Parameter(torch.empty(rows, spec.d_model).normal_(std=options.init_std))
         self.register_buffer("is_digit", among(spec.alphabet, options.digits), persistent=False)
 

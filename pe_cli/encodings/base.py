@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field, field_validator
@@ -63,6 +63,10 @@ class ModelSpec:
     alphabet: str
     max_position: int
     """Number of ids that training can show: it sizes learned tables."""
+    trained_ids: int | None = None
+    """The longest window whose ids in evaluation training could show; None: the training length."""
+    trained_distances: int | None = None
+    """The same of distances."""
     log_n: bool = False
     """Whether the model itself multiplies queries by `log_n_factor`: no one else may then do so again."""
 
@@ -102,8 +106,8 @@ class PositionEncoding(nn.Module):
 
     name: str
     family: Family
-    reference: ClassVar[str]
-    year: ClassVar[int]
+    reference: str
+    year: int
     sees: Sees
     fractional: bool = True
     """Whether ids between two whole numbers have a meaning."""
@@ -197,8 +201,14 @@ class PositionEncoding(nn.Module):
         return function(self)
 
     def trained_length(self, train_length: int) -> int:
-        """How many ids training has shown: the rows of a table, else the training length."""
-        return train_length
+        """The longest window that needs nothing new: no id that training could not show, where ids have a meaning by
+        themselves, else no such distance. Without a sampler: the training length, or the rows of a table."""
+        own = self.spec.trained_ids if self.sees is Sees.ABSOLUTE else self.spec.trained_distances
+        return train_length if own is None else own
+
+    def draws(self, length: int) -> Sequence[PositionEncoding]:
+        """What evaluation averages the losses of, at windows of this length: the draws of ids of a sampler."""
+        return (self,)
 
     def numbers(self, length: int) -> dict[str, Tensor]:
         """Named facts for `pe inspect` besides ids, table, bias and mask: slopes, frequencies, buckets."""

@@ -57,7 +57,7 @@ class Factored(PositionEncoding):
         return F.embedding(whole // self.stride, self.rows) + F.embedding(whole % self.stride, self.columns)
 
     def trained_length(self, train_length: int) -> int:
-        return self.spec.max_position
+        return super().trained_length(self.spec.max_position)
 
     def numbers(self, length: int) -> dict[str, Tensor]:
         ids = torch.arange(length)

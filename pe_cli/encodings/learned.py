@@ -44,4 +44,4 @@ class Learned(PositionEncoding):
         return x + between(positions.ids, last, lambda whole: F.embedding(whole, self.table))
 
     def trained_length(self, train_length: int) -> int:
-        return len(self.table)
+        return super().trained_length(len(self.table))

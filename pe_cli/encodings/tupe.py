@@ -60,4 +60,4 @@ class TUPE(PositionEncoding):
         return products
 
     def trained_length(self, train_length: int) -> int:
-        return len(self.table)
+        return super().trained_length(len(self.table))

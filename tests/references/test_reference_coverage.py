@@ -9,7 +9,6 @@ import pytest
 from reference_cases import Case, all_cases, folder
 
 NOT_BUILT = {
-    "randomized_positions": "a sampler that draws ids is not built yet; the file states properties and no numbers",
     "rope_ntk_by_parts": "the first program of that name blends three schedules with constants of its own; ours is the "
     "formula of the YaRN paper, whose numbers are in rope_yarn",
 }

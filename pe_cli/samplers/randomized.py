@@ -1,0 +1,80 @@
+"""randomized: ids are a random subset of a range far larger than the window, in order."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from pe_cli.encodings.base import ModelSpec
+from pe_cli.encodings.views import Positions
+from pe_cli.samplers.base import Sampler, require_room
+from pe_cli.samplers.registry import register
+from pe_cli.schema import Section
+from pe_cli.seeds import seeded
+
+
+@register
+class Randomized(Sampler):
+    r"""T different ids of 0 … M − 1, drawn evenly without replacement and sorted.
+
+    .. math:: p_0 < p_1 < \dots < p_{T-1}, \quad \{p_t\} \subset \{0, \dots, M - 1\}
+
+    A window of any length up to M shows ids, and distances, from the same range. Evaluation draws too, as in the
+    released code. A loss is the mean of the losses of `evaluation_draws` draws: what one draw costs on average; the
+    mean of the probabilities would be the loss of several models at once. These draws depend on the length, M and
+    the number of the draw alone, so that all windows, runs and commands meet the same ids. A window longer than M
+    has no such ids and is undefined, but for a strategy, which counts its characters from 0.
+    """
+
+    name = "randomized"
+    reference = "Ruoss et al. 2023, arXiv:2305.16843"
+
+    class Options(Section):
+        max_position: Annotated[int, Field(gt=0, le=2**24)] = 4096
+        """M: the number of ids; at least the longest window of training, and the longest of evaluation."""
+        per: Literal["batch", "example"] = "batch"
+        """Whether the windows of a training batch share their ids, as in the released code."""
+        evaluation_draws: PositiveInt = 3
+        """Over how many draws a loss in evaluation is averaged."""
+
+    def __init__(self, options: Any, spec: ModelSpec) -> None:
+        super().__init__(options, spec)
+        require_room(self, options.max_position)
+
+    def ids(self) -> int:
+        most: int = self.options.max_position
+        return most
+
+    def trained_distances(self) -> int:
+        return self.ids()
+
+    def longest(self) -> int:
+        return self.ids()
+
+    def drawn(self, batch: int, length: int, generator: torch.Generator) -> Positions:
+        rows = batch if self.options.per == "example" else 1
+        return Positions(subsets(rows, length, self.ids(), generator))
+
+    def evaluated(self, places: Positions, draw: int) -> Positions:
+        length = places.ids.shape[1]
+        generator = seeded(draw, f"evaluation ids, {length} of {self.ids()}")
+        return Positions(subsets(1, length, self.ids(), generator).to(places.ids.device))
+
+    def draws(self, length: int) -> int:
+        count: int = self.options.evaluation_draws
+        return count if length < self.ids() else 1  # there is one way to take all
+
+    @staticmethod
+    def notes(options: Any) -> list[str]:
+        count = options.evaluation_draws
+        times = "one draw" if count == 1 else f"the mean over {count} draws"
+        return [f"randomized: each loss is {times} from {options.max_position} ids, equal for all windows of a length"]
+
+
+def subsets(rows: int, size: int, most: int, generator: torch.Generator) -> Tensor:
+    """Sorted random subsets (rows, size) of 0 … most − 1 on the CPU: the places of the largest random numbers."""
+    random = torch.rand(rows, most, dtype=torch.float64, generator=generator)
+    return random.topk(size, dim=1, sorted=False).indices.sort(dim=1).values.float()

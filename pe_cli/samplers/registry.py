@@ -1,0 +1,100 @@
+"""Samplers by name: every module of this package without a leading underscore registers one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+
+import pe_cli.samplers
+from pe_cli.encodings import registry as encodings
+from pe_cli.encodings.base import ModelSpec, PositionEncoding
+from pe_cli.errors import SectionError, canonical, nearest, refused
+from pe_cli.samplers.base import Sampler
+from pe_cli.schema import Section, problems, shown
+
+_samplers: dict[str, type[Sampler]] = {}
+
+
+def register(cls: type[Sampler]) -> type[Sampler]:
+    """Make a class known by its `name`."""
+    if cls.name in _samplers and _samplers[cls.name].__module__ != cls.__module__:
+        raise TypeError(f"two samplers are named '{cls.name}'")
+    _samplers[cls.name] = cls
+    return cls
+
+
+@cache
+def _import_all() -> None:
+    for module in pkgutil.iter_modules(pe_cli.samplers.__path__):
+        if module.name not in ("base", "registry"):
+            importlib.import_module(f"pe_cli.samplers.{module.name}")
+
+
+def catalogue() -> list[type[Sampler]]:
+    """All samplers by name."""
+    _import_all()
+    return [_samplers[name] for name in sorted(_samplers)]
+
+
+def names() -> list[str]:
+    """The names of all samplers, sorted."""
+    return [sampler.name for sampler in catalogue()]
+
+
+def canonical_block(block: Any) -> dict[str, Any]:
+    """A name, or a mapping with `name` and options, as {"name": …, every option: …}; else SectionError."""
+    stated = dict(block) if isinstance(block, Mapping) else {"name": block}
+    stated_name = stated.pop("name", None)
+    if not isinstance(stated_name, str) or canonical(stated_name) not in names():
+        raise refused("", f"{shown(stated_name)} is unknown{nearest(str(stated_name), names())}")
+    name = canonical(stated_name)
+    try:
+        options = _samplers[name].Options.model_validate(stated)
+    except ValidationError as error:
+        raise SectionError(problems(error)).of(name) from None
+    return {"name": name, **options.model_dump(mode="json")}
+
+
+def _parsed(block: Any) -> tuple[type[Sampler], Section]:
+    """The class of the sampler that a block names, and its options."""
+    resolved = canonical_block(block)
+    cls = _samplers[resolved.pop("name")]
+    return cls, cls.Options.model_validate(resolved)
+
+
+def build(positions: Any, encoding: Any, spec: ModelSpec) -> PositionEncoding:
+    """The encoding of a block, built for the ids of a sampler and given them.
+
+    `spec.max_position` is the longest window of training. SectionError where encoding and sampler do not combine.
+    """
+    cls, options = _parsed(positions)
+    try:
+        chosen = cls(options, spec)
+    except SectionError as error:
+        raise error.of(cls.name).under("positions") from None
+    built = encodings.build(encoding, chosen.widened(spec))
+    applied = chosen.applied(built)
+    if applied is not built:
+        built.map(lambda part: _with_ids_to_change(part, chosen))
+    if chosen.fractional and not built.fractional:
+        text = f"{chosen.name} draws ids between whole numbers, which mean nothing to {built.name}"
+        raise refused("positions", text)
+    return applied
+
+
+def _with_ids_to_change(part: PositionEncoding, chosen: Sampler) -> PositionEncoding:
+    if "positions" in part.hooks(0):
+        text = f"{part.name} reads its ids from the text and cannot be given those of {chosen.name}"
+        raise refused("positions", f"{text}; write `positions: sequential`")
+    return part
+
+
+def notes(positions: Any) -> list[str]:
+    """What a table of losses must say of the ids of a sampler."""
+    cls, options = _parsed(positions)
+    return cls.notes(options)
