@@ -75,6 +75,7 @@ def extrapolate(
     max_len: options.MaxLen = None,
     lengths: options.Lengths = None,
     strategy: options.Strategy = None,
+    protocol: options.Protocol = None,
     data: options.Data = None,
     set_: options.Set = None,
     out: options.Out = Path("results"),
@@ -87,7 +88,7 @@ def extrapolate(
     from pe_cli import commands
 
     commands.extrapolate(
-        run, max_len, lengths, strategy, data, options.settings(set_), out, device, threads, json, quiet
+        run, max_len, lengths, strategy, protocol, data, options.settings(set_), out, device, threads, json, quiet
     )
 
 
@@ -109,6 +110,7 @@ def compare(
     max_len: options.MaxLen = None,
     lengths: options.Lengths = None,
     strategy: options.Strategy = None,
+    protocol: options.Protocol = None,
     name: Annotated[str | None, typer.Option("--name", help="The directory of the comparison.")] = None,
     baseline: Annotated[
         str | None, typer.Option("--baseline", metavar="NAME", help="The run that differences refer to.")
@@ -140,6 +142,7 @@ def compare(
             max_len=max_len,
             lengths=options.several(lengths),
             strategies=options.several(strategy),
+            protocols=options.several(protocol),
             name=name,
             baseline=baseline,
             quick=quick,

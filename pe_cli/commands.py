@@ -139,6 +139,7 @@ def extrapolate(
     max_len: str | None,
     lengths: list[str] | None,
     strategy: list[str] | None,
+    protocol: list[str] | None,
     data: str | None,
     changes: Mapping[str, str],
     out: Path,
@@ -153,13 +154,16 @@ def extrapolate(
     longest = options.longest_length(max_len, lengths)
     found = find_run(run, out / "runs", console)
     trained = open_trained(found, place)
-    asked = options.evaluation_overrides(options.several(lengths), options.several(strategy))
+    asked = options.evaluation_overrides(options.several(lengths), options.several(strategy), options.several(protocol))
     asked |= options.lengths_up_to(longest, trained.experiment.training.length)
     settings = with_evaluation(trained.experiment, options.together(changes, asked)).evaluation
     evaluation = extrapolation.open_evaluation(trained, settings, data)
     for note in skipping(evaluation.text, settings):
         console.warn(note)
-    total, fed = evaluation.planned_chars(), 0
+    planned = evaluation.planned_chars()
+    feeds = [f"{name} feeds {chars:,} characters" for name, chars in planned.items()]
+    console.note(f"evaluating: {', '.join(feeds)}")
+    total, fed = sum(planned.values()), 0
     with interruptible(console.restore) as received, console.display() as display:
 
         def advance(chars: int) -> None:

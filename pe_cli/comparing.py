@@ -40,6 +40,7 @@ class Request:
     max_len: str | None
     lengths: list[str] | None
     strategies: list[str] | None
+    protocols: list[str] | None
     name: str | None
     baseline: str | None
     quick: bool
@@ -198,7 +199,7 @@ def report(console: Console, request: Request, found: Comparison, name: str, fac
 
 def checked_plan(request: Request, configs: list[Path]) -> Plan:
     """All runs. ConfigError that names every bad config, unless those are to be left out."""
-    asked = options.evaluation_overrides(request.lengths, request.strategies)
+    asked = options.evaluation_overrides(request.lengths, request.strategies, request.protocols)
     overrides = {**(QUICK if request.quick else {}), **options.together(request.overrides, asked)}
     longest = options.longest_length(request.max_len, request.lengths)
 

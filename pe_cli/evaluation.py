@@ -16,7 +16,7 @@ from pe_cli.config import EvaluationConfig
 from pe_cli.corpus import Corpus
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.errors import PositionRangeError, StrategyRefused
-from pe_cli.protocols import Targets, Text, TooShort, non_overlapping, same_targets
+from pe_cli.protocols import Targets, Text, TooShort, non_overlapping, same_targets, sliding
 from pe_cli.scoring import character_losses
 from pe_cli.statistics import UNKNOWN, Estimate, over_windows
 from pe_cli.trained import Trained
@@ -59,6 +59,8 @@ def targets(text: Text, protocol: str, length: int, settings: EvaluationConfig) 
     """The windows of a protocol at one length. TooShort where the text cannot hold them."""
     if protocol == "same_targets":
         return same_targets(text, length, settings.windows, settings.scored)
+    if protocol == "sliding":
+        return sliding(text, length, settings.stride, settings.scored)
     return non_overlapping(text, length)
 
 
@@ -100,8 +102,8 @@ class Evaluation:
     def targets(self, protocol: str, length: int) -> Targets:
         return targets(self.text, protocol, length, self.settings)
 
-    def planned_chars(self) -> int:
-        """Characters that a whole evaluation feeds at most, for the display of progress."""
+    def planned_chars(self) -> dict[str, int]:
+        """Characters that a whole evaluation feeds at most, by protocol."""
         chars: dict[tuple[str, int, str], int] = {}
         for protocol in self.settings.protocols:
             for length in {self.train_length, *self.settings.lengths}:
@@ -112,7 +114,7 @@ class Evaluation:
                     except (TooShort, StrategyRefused):
                         continue
                     chars[effective, length, protocol] = int(windows.lengths.sum())
-        return sum(chars.values())
+        return {name: sum(chars[key] for key in chars if key[-1] == name) for name in self.settings.protocols}
 
     def changed(self, strategy: strategies.Entry, length: int) -> tuple[str, PositionEncoding]:
         """The encoding at a length, and the strategy in effect: `none` where it changes nothing."""
@@ -132,7 +134,7 @@ class Evaluation:
                     tables.extrapolation.append(self.row(called, length, protocol, measured, base))
                     if measured.targets is not None:
                         keys = {"strategy": called, "length": length, "protocol": protocol}
-                        tables.windows.extend(window_rows(keys, measured.losses))
+                        tables.windows.extend(window_rows(keys, measured))
                         tables.positions.extend(position_rows(keys, measured.targets, measured.losses))
         return tables
 
@@ -176,8 +178,7 @@ class Evaluation:
         experiment = self.trained.experiment
         loss, gain = UNKNOWN, UNKNOWN
         if measured.targets is not None:
-            sums = np.array([loss.sum() for loss in measured.losses])
-            loss = over_windows(sums, measured.targets.scored)
+            loss = over_windows(sums_of(measured.characters, measured.targets.pieces), measured.targets.pieces)
             if base.targets is not None:
                 gain = paired_gain(base, measured)
         values = (
@@ -193,16 +194,23 @@ class Evaluation:
 def paired_gain(base: Measurement, longer: Measurement) -> Estimate:
     """loss(train_length) − loss(length) on the same characters, paired by the windows of the larger length."""
     assert base.targets is not None and longer.targets is not None  # noqa: PT018
-    difference = base.characters - longer.characters
-    coarse = min(base.targets, longer.targets, key=lambda targets: len(targets.ends))
-    starts = np.concatenate([[0], np.cumsum(coarse.scored)[:-1]])
-    return over_windows(np.add.reduceat(difference, starts), coarse.scored)
+    pieces = min(base.targets.pieces, longer.targets.pieces, key=len)
+    return over_windows(sums_of(base.characters - longer.characters, pieces), pieces)
 
 
-def window_rows(keys: dict[str, Any], losses: tuple[np.ndarray, ...]) -> list[dict[str, Any]]:
+def sums_of(values: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+    """The sums of consecutive pieces of so many values."""
+    return np.asarray(np.add.reduceat(values, np.cumsum(pieces) - pieces))
+
+
+def window_rows(keys: dict[str, Any], measured: Measurement) -> list[dict[str, Any]]:
+    """The mean loss of each observation: a window, or a piece of text where windows are small steps."""
+    assert measured.targets is not None
+    pieces = measured.targets.pieces
+    means = sums_of(measured.characters, pieces) / pieces
     return [
-        {**keys, "window": number, "loss": float(loss.mean()), "scored_chars": len(loss)}
-        for number, loss in enumerate(losses)
+        {**keys, "window": number, "loss": float(loss), "scored_chars": int(count)}
+        for number, (loss, count) in enumerate(zip(means, pieces, strict=True))
     ]
 
 

@@ -226,7 +226,7 @@ def train_and_evaluate(
     evaluation = open_evaluation(open_trained(run, device), experiment.evaluation)
     if is_current(evaluation):
         return Outcome(planned, "finished", None, run.path)
-    total, fed = evaluation.planned_chars(), 0
+    total, fed = sum(evaluation.planned_chars().values()), 0
 
     def advance(chars: int) -> None:
         nonlocal fed

@@ -24,7 +24,7 @@ from pe_cli.errors import canonical, nearest
 from pe_cli.schema import Section, shown
 from pe_cli.strategies import Entries
 
-PROTOCOLS = ("same_targets", "non_overlapping")
+PROTOCOLS = ("same_targets", "non_overlapping", "sliding")
 LONGEST = 2**24
 """Ids are float32, which counts without gaps up to here."""
 MOST_AT_ONCE = 2**24
@@ -153,7 +153,7 @@ class EvaluationConfig(Section):
     """Each is a name or a block with a name and options; `all`: those with a meaning for the encoding."""
     protocols: tuple[str, ...] = ("same_targets",)
     stride: PositiveInt = 64
-    """Of the protocol sliding."""
+    """Characters by which the windows of the protocol sliding advance; at most the length counts."""
     windows: PositiveInt = 32
     """Windows scored at every length."""
     scored: PositiveInt = 64

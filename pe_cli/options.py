@@ -91,6 +91,12 @@ Strategy = Annotated[
         "--strategy", metavar="NAME,…", help="What is done beyond the training length; `all`: what has a meaning."
     ),
 ]
+Protocol = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--protocol", metavar="NAME,…", help="What is scored: same_targets, non_overlapping or sliding, or several."
+    ),
+]
 RunArgument = Annotated[
     Path | None,
     typer.Argument(metavar="[RUN]", parser=path("RUN"), help="A run directory or its name; default: the newest."),
@@ -139,13 +145,17 @@ def several(values: Iterable[str] | None) -> list[str] | None:
     return [part for value in values for part in comma_parts(value)] if values else None
 
 
-def evaluation_overrides(lengths: list[str] | None, strategy: list[str] | None) -> dict[str, str]:
-    """--lengths and --strategy as keys of the configuration."""
+def evaluation_overrides(
+    lengths: list[str] | None, strategy: list[str] | None, protocol: list[str] | None
+) -> dict[str, str]:
+    """--lengths, --strategy and --protocol as keys of the configuration."""
     found: dict[str, str] = {}
     if lengths:
         found["evaluation.lengths"] = ",".join(lengths)
     if strategy:
         found["evaluation.strategies"] = ",".join(strategy)
+    if protocol:
+        found["evaluation.protocols"] = ",".join(protocol)
     return found
 
 

@@ -18,10 +18,20 @@ class Targets:
     ends: np.ndarray
     lengths: np.ndarray
     scored: np.ndarray
+    piece: int | None = None
+    """Characters that intervals count as one observation; None: those that a window scores."""
 
     @property
     def scored_chars(self) -> int:
         return int(self.scored.sum())
+
+    @property
+    def pieces(self) -> np.ndarray:
+        """How many characters each observation has, in the order of the scored characters."""
+        if self.piece is None:
+            return self.scored
+        whole, rest = divmod(self.scored_chars, self.piece)
+        return np.array([self.piece] * whole + [rest] * (rest > 0))
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,22 @@ def non_overlapping(text: Text, length: int) -> Targets:
     starts = np.arange(text.held_start, text.n_chars, length)
     ends = np.minimum(starts + length, text.n_chars)
     return Targets(ends, ends - starts, ends - starts)
+
+
+def sliding(text: Text, length: int, stride: int, piece: int) -> Targets:
+    """Windows of the length that advance by `stride` over the held-out text, so that each character counts once.
+
+    The first window scores all of its characters, each later one those after the end of the window before it; the
+    last step may be shorter. A stride above the length would leave characters out, so the length is the largest
+    step. Neighbouring windows share nearly all of their context: intervals take pieces of the text for
+    observations, the same ones for every length and stride.
+    """
+    if length > text.held_out:
+        raise TooShort(f"a window of {length} characters is longer than the held-out text of {text.held_out}")
+    step = min(stride, length)
+    first = text.held_start + length
+    ends = np.minimum(np.arange(first, text.n_chars + step, step), text.n_chars)
+    return Targets(ends, np.full(len(ends), length), np.diff(ends, prepend=text.held_start), piece)
 
 
 def sampled(text: Text, length: int, windows: int) -> Targets:

@@ -20,6 +20,11 @@ PROTOCOLS = {
         "non_overlapping: the held-out text is cut into windows of the length and every character counts; longer "
         "windows look better because fewer characters have little context"
     ),
+    "sliding": (
+        "sliding: windows of the length advance over the held-out text by the stride and each character counts once, "
+        "at the end of its window but for the first one; every window counts its ids from the start, so the largest "
+        "id is what tells how far beyond the training length a model was taken"
+    ),
 }
 
 

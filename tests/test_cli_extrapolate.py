@@ -144,7 +144,7 @@ def test_lengths_are_sorted_and_each_is_taken_once(rope: Path) -> None:
         (["--set", "evaluation.windows=0"], ["evaluation.windows", "0"]),
         (["--set", "evaluation.windows"], ["--set evaluation.windows", "KEY=VALUE"]),
         (["--set", "evaluation.scored=17"], ["evaluation.scored", "16", "17"]),
-        (["--set", "evaluation.protocols=sliding"], ["'sliding'", "same_targets"]),
+        (["--set", "evaluation.protocols=slides"], ["'slides'", "did you mean 'sliding'?"]),
         (["--device", "potato"], ["'potato'"]),
     ],
     ids=" ".join,
@@ -182,6 +182,23 @@ def test_keys_of_the_evaluation_are_set_on_the_command_line(rope: Path) -> None:
     settings = ["evaluation.windows=3", "evaluation.scored=4", "evaluation.protocols=non-overlapping,same_targets"]
     rows = rows_of(rope, "--lengths", "32", *(part for value in settings for part in ("--set", value)))
     assert {row["protocol"]: row["scored_chars"] for row in rows} == {"non_overlapping": 250, "same_targets": 12}
+
+
+def test_protocols_stand_in_one_table_and_their_cost_is_said_before(rope: Path) -> None:
+    """250 held-out characters; 6 windows of same_targets; sliding by 64 from 32 on: 31 more steps of 7."""
+    asked = ["--lengths", "32", "--protocol", "same-targets,sliding", "--protocol", "non_overlapping"]
+    done = extrapolate(rope, *asked, "--set", "evaluation.stride=7", "--set", "evaluation.strategies=none")
+    assert done.code == 0, done
+    fed = {"same_targets": 6 * (16 + 32), "sliding": (1 + 34) * 16 + (1 + 32) * 32, "non_overlapping": 500}
+    words = ", ".join(f"{name} feeds {chars:,} characters" for name, chars in fed.items())
+    assert f"evaluating: {words}" in done.err
+    lines = [line.split() for line in done.out.splitlines() if line.startswith("none ")]
+    assert [(line[1], line[2], line[-3], line[-2]) for line in lines] == [
+        ("same_targets", "32", "48", "31"),
+        ("sliding", "32", "250", "31"),
+        ("non_overlapping", "32", "250", "31"),
+    ]
+    refused(extrapolate(rope, "--protocol", "same_target"), "'same_target'", "did you mean 'same_targets'?")
 
 
 # --- laws ---

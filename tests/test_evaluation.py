@@ -87,6 +87,56 @@ def test_non_overlapping_gives_the_known_curve() -> None:
         assert row["scored_chars"] == 200
 
 
+@pytest.mark.parametrize("stride", [1, 7, 64])
+def test_sliding_gives_the_known_curve(stride: int) -> None:
+    """The first T of 200 held-out characters have 1 … T characters of context, the others a place at the end."""
+    settings: dict[str, Any] = {"strategies": ["none"], "protocols": ["sliding"], "stride": stride}
+    rows = by_length(rows_of(evaluation_of(KnownLoss(curve), cycle(2000), lengths=LENGTHS, **settings)))
+    costs = {}
+    for length in LENGTHS:
+        step = min(stride, length)
+        steps = [min(step, 200 - start) for start in range(length, 200, step)]
+        contexts = [*range(1, length + 1), *(n for size in steps for n in range(length - size + 1, length + 1))]
+        costs[length] = np.array([curve(context) for context in contexts])
+    for length, row in rows.items():
+        assert row["scored_chars"] == 200
+        assert row["largest_id"] == length - 1
+        assert row["loss"] == pytest.approx(costs[length].mean(), abs=1e-5)
+        assert row["gain"] == pytest.approx(costs[16].mean() - costs[length].mean(), abs=1e-5)
+
+
+def test_three_protocols_in_one_table_disagree_as_they_should() -> None:
+    """A model that uses 24 characters and gets slowly worse beyond: from 16 to 64 the last characters lose 0.2, cut
+    windows claim a gain of 0.25 and more, and steps of one character tell nearly the truth."""
+    names = ["same_targets", "non_overlapping", "sliding"]
+    settings: dict[str, Any] = {"lengths": [16, 64], "strategies": ["none"], "protocols": names, "stride": 1}
+    rows = rows_of(evaluation_of(KnownLoss(curve), cycle(2000), **settings))
+    assert [(row["protocol"], row["length"]) for row in rows] == [(name, n) for name in names for n in (16, 64)]
+    assert [row["scored_chars"] for row in rows] == [48, 48, 200, 200, 200, 200]
+    assert [row["largest_id"] for row in rows] == [15, 63] * 3
+    gains = {row["protocol"]: row["gain"] for row in rows if row["length"] == 64}
+    assert gains["same_targets"] == pytest.approx(
+        np.mean([curve(n) for n in range(9, 17)]) - np.mean([curve(n) for n in range(57, 65)]), abs=1e-5
+    )
+    assert gains["same_targets"] < 0
+    assert gains["non_overlapping"] > 0.25
+    assert gains["sliding"] < gains["same_targets"] + 0.1
+
+
+def test_observations_of_sliding_are_the_same_pieces_of_text_at_every_length_and_stride() -> None:
+    settings: dict[str, Any] = {"lengths": [16, 48], "strategies": ["none"], "protocols": ["sliding"]}
+    for stride in (1, 7, 64):
+        evaluation = evaluation_of(model_of("rope"), noise(2000), "rope", stride=stride, **settings)
+        tables = evaluation.run(quietly)
+        short, long = ([row for row in tables.windows if row["length"] == length] for length in (16, 48))
+        assert [row["scored_chars"] for row in short] == [row["scored_chars"] for row in long] == [8] * 25
+        difference = np.array([a["loss"] - b["loss"] for a, b in zip(short, long, strict=True)])
+        found = over_windows(difference * 8, np.full(25, 8))
+        row = by_length(tables.extrapolation)[48]
+        assert (row["gain"], row["gain_low"], row["gain_high"]) == pytest.approx(found, rel=1e-6)
+        assert sum(part["scored_chars"] for part in tables.positions if part["length"] == 48) == 200
+
+
 def test_losses_by_position_are_the_curve_itself() -> None:
     settings: dict[str, Any] = {
         "lengths": [32],
@@ -122,7 +172,7 @@ def test_perplexity_that_overflows_is_missing() -> None:
 
 
 def test_tables_agree_with_each_other() -> None:
-    settings: dict[str, Any] = {"lengths": LENGTHS, "protocols": ["same_targets", "non_overlapping"]}
+    settings: dict[str, Any] = {"lengths": LENGTHS, "protocols": ["same_targets", "non_overlapping", "sliding"]}
     tables = evaluation_of(model_of("rope"), noise(2000), "rope", **settings).run(quietly)
     for row in tables.extrapolation:
         for detail in (tables.windows, tables.positions):
@@ -175,7 +225,8 @@ def test_one_window_has_a_loss_and_no_interval() -> None:
 
 
 def test_a_length_is_measured_the_same_alone_and_among_others_in_any_order() -> None:
-    settings: dict[str, Any] = {"strategies": ["none", "interpolate"], "protocols": ["same_targets", "non_overlapping"]}
+    protocols = ["same_targets", "non_overlapping", "sliding"]
+    settings: dict[str, Any] = {"strategies": ["none", "interpolate"], "protocols": protocols, "stride": 7}
 
     def measured(lengths: tuple[int, ...]) -> dict[tuple[Any, ...], list[float]]:
         evaluation = evaluation_of(model_of("rope"), noise(2000), "rope", **settings)
@@ -191,7 +242,7 @@ def test_a_length_is_measured_the_same_alone_and_among_others_in_any_order() -> 
         }
 
     together = measured((64, 16, 48, 20))
-    assert len(together) == 16
+    assert len(together) == 24
     alone: dict[tuple[Any, ...], list[float]] = {}
     for length in (16, 20, 48, 64):
         alone.update(measured((length,)))
@@ -202,7 +253,7 @@ def test_a_length_is_measured_the_same_alone_and_among_others_in_any_order() -> 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_the_batch_size_of_evaluation_changes_no_row(size: int) -> None:
-    settings: dict[str, Any] = {"lengths": [16, 48], "protocols": ["same_targets", "non_overlapping"]}
+    settings: dict[str, Any] = {"lengths": [16, 48], "protocols": ["same_targets", "non_overlapping", "sliding"]}
     usual = rows_of(evaluation_of(model_of("t5"), noise(2000), "t5", batch_size=8, **settings))
     other = rows_of(evaluation_of(model_of("t5"), noise(2000), "t5", batch_size=size, **settings))
     for one, two in zip(usual, other, strict=True):

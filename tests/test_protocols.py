@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pe_cli.protocols import Targets, Text, TooShort, non_overlapping, same_targets, sampled
+from pe_cli.protocols import Targets, Text, TooShort, non_overlapping, same_targets, sampled, sliding
 
 
 @st.composite
@@ -135,3 +135,40 @@ def test_validation_scores_whole_windows_and_none_twice(text: Text, length: int,
     assert len(set(places)) == len(places) == length * min(windows, text.held_out // length)
     assert min(places) == text.held_start
     assert max(places) < text.n_chars
+
+
+def test_sliding_worked_out_by_hand() -> None:
+    """100 held-out characters, windows of 30 by steps of 25: the last step has 20 characters left."""
+    targets = sliding(Text(1000, 900), 30, stride=25, piece=8)
+    assert targets.ends.tolist() == [930, 955, 980, 1000]
+    assert targets.lengths.tolist() == [30] * 4
+    assert targets.scored.tolist() == [30, 25, 25, 20]
+    assert targets.pieces.tolist() == [8] * 12 + [4]
+
+
+@given(texts(), LENGTHS, st.integers(1, 100), SCORED)
+def test_sliding_scores_each_held_out_character_once(text: Text, length: int, stride: int, piece: int) -> None:
+    assume(length <= text.held_out)
+    targets = sliding(text, length, stride, piece)
+    assert scored_places(targets) == list(range(text.held_start, text.n_chars))
+    assert set(targets.lengths.tolist()) == {length}
+    assert (targets.ends - targets.lengths).min() >= text.held_start
+    assert targets.scored[0] == length
+    assert set(targets.scored[1:-1].tolist()) <= {min(stride, length)}
+    assert 1 <= targets.scored[-1] <= length
+    assert targets.pieces.sum() == targets.scored_chars
+    assert set(targets.pieces[:-1].tolist()) <= {piece}
+
+
+@pytest.mark.parametrize("stride", [1, 7, 64])
+def test_all_strides_score_as_many_characters_in_the_same_pieces(stride: int) -> None:
+    targets = sliding(Text(2000, 1800), 128, stride, piece=64)
+    assert targets.scored_chars == 200
+    assert targets.pieces.tolist() == [64, 64, 64, 8]
+    assert len(targets.ends) == {1: 73, 7: 12, 64: 3}[stride]
+
+
+def test_sliding_refuses_a_window_longer_than_the_held_out_text() -> None:
+    assert sliding(Text(1000, 900), 100, 64, 8).ends.tolist() == [1000]
+    with pytest.raises(TooShort, match=r"101 .* 100"):
+        sliding(Text(1000, 900), 101, 64, 8)

@@ -12,7 +12,7 @@ from stand_in import SPEC, KnownLoss, cycle, model_of, noise
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pe_cli import attention, strategies
-from pe_cli.protocols import Targets, Text, non_overlapping, same_targets
+from pe_cli.protocols import Targets, Text, non_overlapping, same_targets, sliding
 from pe_cli.scoring import batched, character_losses
 
 CORPUS = noise(2000)
@@ -37,7 +37,7 @@ def mean_loss(model: Any, targets: Targets, batch_size: int) -> float:
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_the_batch_size_changes_no_metric(block: Any) -> None:
     model = model_of(block)
-    for targets in (same_targets(TEXT, 48, 11, 8), ragged(48)):
+    for targets in (same_targets(TEXT, 48, 11, 8), ragged(48), sliding(TEXT, 48, 7, 8)):
         found = [mean_loss(model, targets, size) for size in (1, 3, 8, 1000)]
         assert found == pytest.approx([found[0]] * 4, abs=1e-5)
 
