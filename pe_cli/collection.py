@@ -10,19 +10,12 @@ from typing import Any
 import pandas as pd
 
 from pe_cli import files, plots, reports, samplers, strategies
-from pe_cli.comparison import (
-    ROW_COLUMNS,
-    RUN_COLUMNS,
-    SUMMARY_COLUMNS,
-    Outcome,
-    Refused,
-    run_rows,
-    summarise,
-)
+from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, Outcome, Refused, run_rows
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
 from pe_cli.files import failing
 from pe_cli.runs import open_run
+from pe_cli.summary import SUMMARY_COLUMNS, summarise
 
 TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status", "reason")
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from pe_cli import corpus as corpora
 from pe_cli.config import EvaluationConfig, Experiment, resolve, training_identity
@@ -18,13 +16,8 @@ from pe_cli.errors import ConfigError, CorpusError, PeError, nearest
 from pe_cli.evaluation import COLUMNS, skipping, too_long
 from pe_cli.protocols import Text
 from pe_cli.runs import open_run, run_directory_name
-from pe_cli.statistics import UNKNOWN, Estimate, over_seeds, over_windows
 
 ROW_COLUMNS = ("name", *COLUMNS)
-SUMMARY_COLUMNS = (
-    "name", "encoding", "positions", "strategy", "train_length", "length", "protocol", "seeds", "loss", "loss_low",
-    "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank",
-)  # fmt: skip
 RUN_COLUMNS = (
     "name", "config", "seed", "status", "reason", "directory", "parameters", "train_loss", "validation_loss",
     "seconds", "device", "threads", "precision", "data_digest", "weight_sha256",
@@ -161,67 +154,6 @@ def default_name(configs: Sequence[Path], quick: bool) -> str:
     folders = {Path(os.path.realpath(path)).parent.name for path in configs}
     name = "-".join(stems) if len(stems) <= 3 else "-".join(sorted(folders))
     return f"{name}-quick" if quick else name
-
-
-def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str, diverged: Collection[str] = ()) -> pd.DataFrame:
-    """Over seeds: mean loss, interval, paired difference to the baseline, and rank within a length and protocol.
-
-    `rows` has ROW_COLUMNS, `windows` the losses of single windows with name and seed. Intervals are over seeds
-    (Student's t) where there are several, else over windows (bootstrap). The names in `diverged` have no rank: the
-    mean of the seeds that did not diverge would flatter them.
-    """
-    keys = ["name", "encoding", "positions", "strategy", "train_length", "length", "protocol"]
-    summary: list[dict[str, Any]] = []
-    for values, group in rows.groupby(keys, sort=False):
-        entry = dict(zip(keys, values, strict=True))
-        good = group[group["status"] == "ok"]
-        loss = difference = UNKNOWN
-        if len(good) == len(group):
-            single = good.iloc[0]
-            loss = (
-                Estimate(single["loss"], single["loss_low"], single["loss_high"])
-                if len(good) == 1
-                else over_seeds(good["loss"].tolist())
-            )
-            difference = paired_difference(entry, windows, baseline)
-        summary.append(
-            {
-                **entry,
-                "seeds": len(good),
-                "loss": loss.value,
-                "loss_low": loss.low,
-                "loss_high": loss.high,
-                "baseline": baseline,
-                "difference": difference.value,
-                "difference_low": difference.low,
-                "difference_high": difference.high,
-            }
-        )
-    frame = pd.DataFrame(summary, columns=[name for name in SUMMARY_COLUMNS if name != "rank"])
-    ranked = frame.assign(loss=frame["loss"].mask(frame["name"].isin(list(diverged))))
-    frame["rank"] = ranked.groupby(["length", "protocol"])["loss"].rank(method="min").astype("Int64")
-    return frame
-
-
-def paired_difference(entry: Mapping[str, Any], windows: pd.DataFrame, baseline: str) -> Estimate:
-    """loss − baseline's loss on the same windows, over the seeds that both have; unknown where there are none.
-
-    The baseline is taken without a strategy: what a strategy does shows in its own row. A window is known by its
-    number, which says the same of both only where both have equally many.
-    """
-    here = windows[(windows["length"] == entry["length"]) & (windows["protocol"] == entry["protocol"])]
-    own = here[(here["name"] == entry["name"]) & (here["strategy"] == entry["strategy"])]
-    other = here[(here["name"] == baseline) & (here["strategy"] == "none")]
-    own, other = own[own["seed"].isin(other["seed"])], other[other["seed"].isin(own["seed"])]
-    pairs = own.merge(other, on=["data_hash", "seed", "window", "scored_chars"], suffixes=("", "_baseline"))
-    if pairs.empty or not len(pairs) == len(own) == len(other):
-        return UNKNOWN
-    difference = (pairs["loss"] - pairs["loss_baseline"]) * pairs["scored_chars"]
-    if pairs["seed"].nunique() == 1:
-        return over_windows(difference.to_numpy(), pairs["scored_chars"].to_numpy())
-    sums = difference.groupby(pairs["seed"]).sum()
-    counts = pairs.groupby("seed")["scored_chars"].sum()
-    return over_seeds((sums / counts).tolist())
 
 
 def run_rows(outcomes: Sequence[Outcome], refused: Sequence[Refused] = ()) -> list[dict[str, Any]]:

@@ -1,15 +1,24 @@
-"""Intervals: over windows by the bootstrap, over seeds by Student's t."""
+"""Intervals over windows (bootstrap) and over seeds (Student's t), and what follows from them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
+POWER = 0.8
 RESAMPLES = 2000
+MOST_OBSERVATIONS = 1024
+"""More windows than this are joined with their neighbours: the bootstrap takes memory by the square of their number."""
+ROUNDING = 1e-5
+"""A loss differs by as much when it is evaluated in other batches."""
+MOST_SEEDS = 10_000
+"""Nobody will train more."""
 
 
 class Estimate(NamedTuple):
@@ -25,27 +34,38 @@ UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 def over_windows(sums: np.ndarray, counts: np.ndarray) -> Estimate:
     """Mean per character from the sums and counts of windows, with a bias-corrected bootstrap over windows."""
-    value = float(sums.sum() / counts.sum())
+    return each_over_windows(sums[None], counts)[0]
+
+
+def each_over_windows(sums: np.ndarray, counts: np.ndarray) -> list[Estimate]:
+    """The estimate of each row of sums (n, windows), all of them by the same resamples."""
+    starts = np.linspace(0, len(counts), min(len(counts), MOST_OBSERVATIONS) + 1).astype(int)[:-1]
+    sums, counts = np.add.reduceat(sums, starts, axis=1), np.add.reduceat(counts, starts)
+    values = sums.sum(axis=1) / counts.sum()
+    if len(counts) < 2:
+        return [Estimate(float(value), np.nan, np.nan) for value in values]
     means = sums / counts
-    if len(sums) < 2:
-        return Estimate(value, np.nan, np.nan)
-    if np.ptp(means) <= 1e-12 * np.abs(means).max():  # equal but for rounding, which has no quantiles
-        return Estimate(value, value, value)
+    equal = np.ptp(means, axis=1) <= 1e-12 * np.abs(means).max(axis=1)  # but for rounding, which has no quantiles
+    low, high = values.copy(), values.copy()
+    if not equal.all():
 
-    def ratio(sums: np.ndarray, counts: np.ndarray, axis: int = -1) -> np.ndarray:
-        return sums.sum(axis=axis) / counts.sum(axis=axis)
+        def ratio(sums: np.ndarray, counts: np.ndarray, axis: int = -1) -> np.ndarray:
+            return sums.sum(axis=axis) / counts.sum(axis=axis)
 
-    result = stats.bootstrap(
-        (sums, counts.astype(float)),
-        ratio,
-        paired=True,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="BCa",
-        rng=np.random.default_rng(0),  # the same windows give the same interval
-    )
-    return Estimate(value, float(result.confidence_interval.low), float(result.confidence_interval.high))
+        different = sums[~equal]
+        result = stats.bootstrap(
+            (different, np.broadcast_to(counts.astype(float), different.shape)),
+            ratio,
+            paired=True,
+            vectorized=True,
+            axis=-1,
+            n_resamples=RESAMPLES,
+            confidence_level=CONFIDENCE,
+            method="BCa",
+            rng=np.random.default_rng(0),  # the same windows give the same interval
+        )
+        low[~equal], high[~equal] = result.confidence_interval
+    return [Estimate(*map(float, ends)) for ends in zip(values, low, high, strict=True)]
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
@@ -53,5 +73,46 @@ def over_seeds(values: Sequence[float]) -> Estimate:
     mean = float(np.mean(values))
     if len(values) < 2:
         return Estimate(mean, np.nan, np.nan)
-    half = float(stats.sem(values) * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+    half = spread(values) / math.sqrt(len(values)) * float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2))
     return Estimate(mean, mean - half, mean + half)
+
+
+def spread(values: Sequence[float]) -> float:
+    """The standard deviation over seeds; nan for fewer than two."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+
+def verdict(difference: Estimate) -> str | None:
+    """`better` or `worse` where the interval of a difference of losses excludes zero, and not by rounding alone."""
+    if difference.high < -ROUNDING:
+        return "better"
+    return "worse" if difference.low > ROUNDING else None
+
+
+def seeds_needed(differences: Sequence[float]) -> int | None:
+    """How many seeds a paired t-test would need to find a mean difference of this size in 80 of 100 experiments.
+
+    Size and spread are taken as observed, and those of few seeds are rough. None where fewer than two were
+    observed, where there is no difference, and for more than MOST_SEEDS.
+    """
+    deviation, mean = spread(differences), float(np.mean(differences)) if len(differences) else 0.0
+    if math.isnan(deviation) or abs(mean) <= ROUNDING:
+        return None
+    # beyond 20 standard deviations two seeds do, and scipy no longer computes the power
+    effect = min(20.0, abs(mean) / deviation) if deviation > 0 else 20.0
+    enough, few = 2, 1
+    while power(effect, enough) < POWER:
+        enough, few = 2 * enough, enough
+        if few >= MOST_SEEDS:
+            return None
+    while enough - few > 1:
+        middle = (enough + few) // 2
+        few, enough = (few, middle) if power(effect, middle) >= POWER else (middle, enough)
+    return enough if enough <= MOST_SEEDS else None
+
+
+def power(effect: float, count: int) -> float:
+    """How likely a two-sided paired t-test of `count` pairs finds a mean of `effect` standard deviations."""
+    critical = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)
+    shift = effect * math.sqrt(count)
+    return float(stats.nct.sf(critical, count - 1, shift) + stats.nct.cdf(-critical, count - 1, shift))

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pe_cli.statistics import RESAMPLES, Estimate, over_seeds, over_windows
+from pe_cli.statistics import (
+    RESAMPLES,
+    UNKNOWN,
+    Estimate,
+    each_over_windows,
+    over_seeds,
+    over_windows,
+    power,
+    seeds_needed,
+    spread,
+    verdict,
+)
 
 NORMAL = NormalDist()
 
@@ -128,3 +139,64 @@ def test_one_seed_has_no_interval() -> None:
 
 def test_equal_seeds_have_an_interval_without_width() -> None:
     assert over_seeds([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
+
+
+def test_many_rows_have_the_intervals_that_each_has_alone() -> None:
+    """Among them one without any spread, whose bootstrap would have no quantiles."""
+    draw = np.random.default_rng(11)
+    counts = draw.integers(1, 64, 20)
+    sums = draw.normal(2.0, 0.3, (5, 20)) * counts
+    sums[2] = 1.5 * counts
+    together = each_over_windows(sums, counts)
+    for own, found in zip(sums, together, strict=True):
+        assert found == pytest.approx(over_windows(own, counts), rel=1e-12)
+    assert together[2] == pytest.approx((1.5, 1.5, 1.5))
+
+
+def test_very_many_windows_are_joined_with_their_neighbours() -> None:
+    """5000 independent windows: the interval is that of the normal distribution, and takes no memory to speak of."""
+    values = np.random.default_rng(12).normal(2.0, 1.0, 5000)
+    found = over_windows(values, np.ones(5000, dtype=int))
+    half = NORMAL.inv_cdf(0.975) * values.std() / math.sqrt(5000)
+    assert found.value == pytest.approx(values.mean(), rel=1e-12)
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.08)
+
+
+def test_the_verdict_is_whether_the_interval_excludes_zero() -> None:
+    assert verdict(Estimate(-0.2, -0.3, -0.1)) == "better"
+    assert verdict(Estimate(0.2, 0.1, 0.3)) == "worse"
+    assert verdict(Estimate(0.2, -0.1, 0.5)) is None
+    assert verdict(Estimate(0.2, 0.0, 0.4)) is None
+    assert verdict(Estimate(1e-6, 1e-6, 1e-6)) is None  # what another batch size does
+    assert verdict(UNKNOWN) is None
+    assert verdict(over_seeds([0.5])) is None
+
+
+def test_spread_is_the_standard_deviation_of_the_sample() -> None:
+    assert spread([1.0, 2.0, 4.0]) == pytest.approx(math.sqrt(7 / 3))
+    assert math.isnan(spread([1.0]))
+
+
+def differences(effect: float) -> list[float]:
+    """Mean `effect`, standard deviation 1."""
+    return [effect - 1.0, effect, effect + 1.0]
+
+
+@pytest.mark.parametrize(("effect", "seeds"), [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10), (-0.5, 34), (50.0, 2)])
+def test_seeds_needed_are_those_of_the_tables_of_power(effect: float, seeds: int) -> None:
+    """Two-sided paired t-test at 5 % with power 0.8: Cohen's small, medium and large effects need 199, 34, 15."""
+    assert seeds_needed(differences(effect)) == seeds
+
+
+def test_seeds_needed_are_unknown_where_nothing_can_be_said() -> None:
+    assert seeds_needed([]) is None
+    assert seeds_needed([0.3]) is None
+    assert seeds_needed([0.0, 0.0]) is None
+    assert seeds_needed([0.3, 0.3]) == 2
+    assert seeds_needed(differences(0.001)) is None  # 7.8 million
+
+
+def test_power_is_how_often_a_t_test_finds_the_difference() -> None:
+    samples = np.random.default_rng(7).normal(0.9, 1.0, (4000, 8))
+    hits = (stats.ttest_1samp(samples, 0.0, axis=1).pvalue < 0.05).mean()
+    assert power(0.9, 8) == pytest.approx(hits, abs=0.02)

@@ -29,7 +29,7 @@ ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
     schema  files  yaml_source  streams  built_in  devices  versions  curves  progress  reports  inspection_tables
     drawing  property_tables  console  locks  signals  checkpoint  stated  corpus
-    runs  plots  panels
+    runs  plots  panels  summary
     heatmaps  charts
     figures
     encodings  encodings.views
@@ -88,7 +88,7 @@ NAMES_ELSEWHERE = {
     "side_by_side": ({"none"}, "the default strategy"),
     "inspection": ({"none"}, "the default strategy"),
     "evaluation": ({"none", "window"}, "no strategy is what others are measured against; a column of windows.csv"),
-    "comparison": ({"none", "window"}, "no strategy is what others are measured against; a column of windows.csv"),
+    "summary": ({"none", "window"}, "no strategy is what others are measured against; a column of windows.csv"),
     "encodings.pope": ({"zero"}, "the value of an option"),
     "heatmaps": ({"nearest"}, "an argument of matplotlib"),
     "trained": ({"log_n"}, "a key of the model"),

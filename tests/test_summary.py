@@ -12,9 +12,10 @@ from scipy import stats
 
 from pe_cli import collection, files, reports
 from pe_cli.collection import Comparison, lost, read_rows, tables
-from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, SUMMARY_COLUMNS, summarise
+from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS
 from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
-from pe_cli.statistics import over_windows
+from pe_cli.statistics import over_windows, seeds_needed
+from pe_cli.summary import SUMMARY_COLUMNS, summarise
 
 SCORED = 8
 SPREAD = np.array([-0.3, 0.1, 0.25, -0.05])
@@ -65,7 +66,8 @@ def test_columns_are_those_of_the_contract_in_its_order() -> None:
         "encoding", "positions", "strategy", "train_length", "length", "protocol", "seeds", "loss", "loss_low",
         "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank",
     ]  # fmt: skip
-    assert list(SUMMARY_COLUMNS) == ["name", *promised]
+    assert list(SUMMARY_COLUMNS[:16]) == ["name", *promised]
+    assert SUMMARY_COLUMNS[16:] == ("spread", "difference_spread", "clear", "seeds_needed")
     assert RUN_COLUMNS[:6] == ("name", "config", "seed", "status", "reason", "directory")
 
 
@@ -188,7 +190,71 @@ def test_a_config_with_a_diverged_seed_has_a_mean_and_no_rank() -> None:
     assert found["b"]["loss"] == 1.0
 
 
+def test_what_cannot_be_told_apart_shares_a_rank() -> None:
+    """b and c beat a at every seed; between themselves each wins at two of four. d is worse than all."""
+    losses = {
+        "a": [2.00, 2.10, 2.20, 2.30],
+        "b": [1.90, 2.00, 2.11, 2.20],
+        "c": [1.91, 1.99, 2.10, 2.21],
+        "d": [2.50, 2.60, 2.71, 2.80],
+    }
+    found = summary_of([row(name, loss, seed) for name, own in losses.items() for seed, loss in enumerate(own)])
+    assert [found[name]["rank"] for name in "abcd"] == [3, 1, 1, 4]
+    assert [found[name]["clear"] for name in "abcd"] == [None, "better", "better", "worse"]
+    # b and c overlap with a by far where they are not paired
+    assert found["b"]["loss_low"] < found["a"]["loss"] < found["b"]["loss_high"]
+
+
+def test_a_rank_counts_those_that_are_clearly_better_whatever_lies_between() -> None:
+    """a is clearly better than b; c swings so much that it cannot be told apart from either."""
+    losses = {"a": [1.0, 1.1, 1.2], "b": [1.1, 1.2, 1.3001], "c": [0.5, 1.1, 1.6]}
+    found = summary_of([row(name, loss, seed) for name, own in losses.items() for seed, loss in enumerate(own)])
+    assert [found[name]["rank"] for name in "abc"] == [1, 2, 1]
+
+
+def test_one_seed_is_ranked_by_its_windows() -> None:
+    """b is 0.1 below a in every window; c is 0.1 above or below in turn."""
+    turns = SPREAD + np.array([0.1, -0.1, 0.1, -0.1])
+    found = summary_of([row("a", 2.0), row("b", 1.9), row("c", 2.0)], c=turns)
+    assert [found[name]["rank"] for name in "abc"] == [2, 1, 1]
+    assert [found[name]["clear"] for name in "abc"] == [None, "better", None]
+    assert found["b"]["spread"] is None
+    assert found["b"]["seeds_needed"] is None
+
+
+def test_runs_on_other_characters_are_not_ranked_against_each_other() -> None:
+    rows, windows = frames([row("a", 2.0), row("b", 1.0)])
+    windows.loc[windows["name"] == "b", "data_hash"] = "another text"
+    assert summarise(rows, windows, "a")["rank"].tolist() == [1, 1]
+
+
+def test_rounding_is_no_difference() -> None:
+    found = summary_of([row("a", 2.0), row("b", 2.0 + 5e-6), row("c", 2.0 + 5e-5)])
+    assert [found[name]["rank"] for name in "abc"] == [1, 1, 3]
+
+
+def test_spreads_and_the_seeds_that_would_be_needed() -> None:
+    """Losses spread by 0.1, differences by half of their mean, 0.2: an effect of 2, which four pairs find."""
+    found = summary_of([row(n, x, s) for n, own in
+                        (("a", [2.0, 2.1, 2.2]), ("b", [2.1, 2.3, 2.5])) for s, x in enumerate(own)])  # fmt: skip
+    assert found["a"]["spread"] == pytest.approx(0.1)
+    assert found["b"]["difference"] == pytest.approx(0.2)
+    assert found["b"]["difference_spread"] == pytest.approx(0.1)
+    assert found["b"]["seeds_needed"] == seeds_needed([0.1, 0.2, 0.3]) == 5
+    assert [found["a"][key] for key in ("difference_spread", "seeds_needed", "clear")] == [0.0, None, None]
+
+
 # --- files and tables ---
+
+
+def test_the_table_marks_what_is_clear_and_shows_spreads_of_several_seeds() -> None:
+    rows = [row(n, x, s) for n, own in (("a", [2.0, 2.1]), ("b", [2.5, 2.6])) for s, x in enumerate(own)]
+    several, single = (tables(comparison_of(part), [])[1] for part in (rows, [rows[0], rows[2]]))
+    assert [column.heading for column in several.columns][-3:] == ["95 % interval", "clearly", "seeds needed"]
+    assert "spread" in [column.heading for column in several.columns]
+    assert [column.heading for column in single.columns][-1] == "clearly"
+    assert [entry["clear"] for entry in several.rows] == [None, "worse"]
+    assert any("without a correction for their number" in note for note in several.notes)
 
 
 @pytest.mark.parametrize("name", ["NA", "null", "nan", "None", "007", "1e3", 'a,b "c" [d]', "a|b"])

@@ -1,0 +1,183 @@
+"""The summary of a comparison: means over seeds, paired differences, and ranks in which runs can be tied.
+
+Two runs are compared by pairs: the same seed, which means the same batches in training, and the same characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pe_cli.statistics import (
+    UNKNOWN,
+    Estimate,
+    each_over_windows,
+    over_seeds,
+    over_windows,
+    seeds_needed,
+    spread,
+    verdict,
+)
+
+SUMMARY_COLUMNS = (
+    "name", "encoding", "positions", "strategy", "train_length", "length", "protocol", "seeds", "loss", "loss_low",
+    "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank", "spread", "difference_spread",
+    "clear", "seeds_needed",
+)  # fmt: skip
+KEYS = ("name", "encoding", "positions", "strategy", "train_length", "length", "protocol")
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The windows of one run and strategy at one length and protocol, by seed.
+
+    `places` tells which characters they are: text, and the number and size of each window.
+    """
+
+    places: dict[int, tuple[Any, ...]]
+    losses: dict[int, np.ndarray]
+    counts: dict[int, np.ndarray]
+
+    @cached_property
+    def means(self) -> dict[int, float]:
+        return {seed: float(np.average(loss, weights=self.counts[seed])) for seed, loss in self.losses.items()}
+
+    def shared(self, other: Scored) -> list[int]:
+        """The seeds that both have; none where one of them was not measured on the same characters."""
+        seeds = [seed for seed in self.places if seed in other.places]
+        return seeds if all(self.places[seed] == other.places[seed] for seed in seeds) else []
+
+
+def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str, diverged: Collection[str] = ()) -> pd.DataFrame:
+    """A row for each name, strategy, length and protocol of `rows`, which has the columns of comparison.csv.
+
+    `windows` has the losses of single windows with name, seed and data_hash. Intervals are over seeds (Student's t)
+    where there are several, else over windows (bootstrap). The names in `diverged` have no rank: the mean of the
+    seeds that did not diverge would flatter them.
+    """
+    scored = by_entry(windows)
+    summary: list[dict[str, Any]] = []
+    for values, group in rows.groupby(list(KEYS), sort=False):
+        entry = dict(zip(KEYS, values, strict=True))
+        good = group[group["status"] == "ok"]
+        losses: list[float] = []
+        differences: list[float] = []
+        loss = difference = UNKNOWN
+        if len(good) == len(group):
+            losses, loss = good["loss"].tolist(), over_runs(good)
+            own, other = scored.get(place(entry)), scored.get(place({**entry, "name": baseline, "strategy": "none"}))
+            if own is not None and other is not None:
+                differences, difference = paired(own, other)
+        summary.append(
+            {
+                **entry,
+                "seeds": len(good),
+                "loss": loss.value,
+                "loss_low": loss.low,
+                "loss_high": loss.high,
+                "baseline": baseline,
+                "difference": difference.value,
+                "difference_low": difference.low,
+                "difference_high": difference.high,
+                "spread": spread(losses),
+                "difference_spread": spread(differences),
+                "clear": verdict(difference),
+                "seeds_needed": seeds_needed(differences),
+            }
+        )
+    frame = pd.DataFrame(summary, columns=[name for name in SUMMARY_COLUMNS if name != "rank"])
+    ranked = frame[frame["loss"].notna() & ~frame["name"].isin(list(diverged))]
+    found: dict[Any, int] = {}
+    for _, together in ranked.groupby(["length", "protocol"]):
+        of_each = [scored.get(place(entry)) for entry in together.to_dict("records")]
+        found |= dict(zip(together.index, ranks(of_each, together["loss"].tolist()), strict=True))
+    frame["rank"] = pd.Series(found, dtype="Int64").reindex(frame.index)
+    frame["seeds_needed"] = frame["seeds_needed"].astype("Int64")
+    return frame[list(SUMMARY_COLUMNS)]
+
+
+def over_runs(rows: pd.DataFrame) -> Estimate:
+    """The mean over seeds; one seed has its interval over windows."""
+    if len(rows) > 1:
+        return over_seeds(rows["loss"].tolist())
+    single = rows.iloc[0]
+    return Estimate(single["loss"], single["loss_low"], single["loss_high"])
+
+
+def place(entry: Mapping[Any, Any]) -> tuple[Any, ...]:
+    return tuple(entry[key] for key in ("name", "strategy", "length", "protocol"))
+
+
+def by_entry(windows: pd.DataFrame) -> dict[tuple[Any, ...], Scored]:
+    """What was scored, by name, strategy, length and protocol."""
+    found: dict[tuple[Any, ...], Scored] = {}
+    if windows.empty:
+        return found
+    for values, rows in windows.groupby(["name", "strategy", "length", "protocol", "seed"], sort=False):
+        *entry, number = values
+        seed = int(str(number))
+        one = found.setdefault(tuple(entry), Scored({}, {}, {}))
+        rows = rows.sort_values("window")
+        texts = rows["data_hash"].unique()
+        one.places[seed] = (*texts, tuple(rows["window"]), tuple(rows["scored_chars"]))
+        one.losses[seed], one.counts[seed] = rows["loss"].to_numpy(), rows["scored_chars"].to_numpy()
+    return found
+
+
+def paired(own: Scored, other: Scored) -> tuple[list[float], Estimate]:
+    """own − other at each seed that both have, and the mean with its interval; unknown where nothing is paired.
+
+    The interval is over seeds, or over windows where only one is shared.
+    """
+    seeds = own.shared(other)
+    if not seeds:
+        return [], UNKNOWN
+    differences = [own.means[seed] - other.means[seed] for seed in seeds]
+    if len(seeds) > 1:
+        return differences, over_seeds(differences)
+    [seed] = seeds
+    return differences, over_windows((own.losses[seed] - other.losses[seed]) * own.counts[seed], own.counts[seed])
+
+
+def ranks(entries: Sequence[Scored | None], losses: Sequence[float]) -> list[int]:
+    """1 + the number of runs that are clearly better: paired, their interval excludes zero.
+
+    So runs that cannot be told apart from any better one share the first rank, and a run is never put below another
+    by chance alone. Where nothing is paired, nothing is clear.
+    """
+    found = [1] * len(entries)
+    for number, own in enumerate(entries):
+        others = [index for index in range(number) if own is not None and entries[index] is not None]
+        for index, sign in zip(others, signs(own, [entries[index] for index in others]), strict=True):
+            found[number if sign > 0 else index] += abs(sign)
+    return found
+
+
+def signs(own: Scored | None, others: Sequence[Scored | None]) -> list[int]:
+    """For each other run: 1 where the own loss is clearly higher, −1 where it is clearly lower, else 0."""
+    found = [0] * len(others)
+    of_windows: dict[int, list[int]] = {}
+    for index, other in enumerate(others):
+        if own is None or other is None:
+            continue
+        seeds = own.shared(other)
+        if len(seeds) > 1:
+            found[index] = sign_of(over_seeds([own.means[seed] - other.means[seed] for seed in seeds]))
+        elif seeds:
+            of_windows.setdefault(seeds[0], []).append(index)
+    for seed, indices in of_windows.items():
+        assert own is not None
+        losses = np.stack([chosen.losses[seed] for index in indices if (chosen := others[index]) is not None])
+        estimates = each_over_windows((own.losses[seed] - losses) * own.counts[seed], own.counts[seed])
+        for index, estimate in zip(indices, estimates, strict=True):
+            found[index] = sign_of(estimate)
+    return found
+
+
+def sign_of(estimate: Estimate) -> int:
+    return {"worse": 1, "better": -1, None: 0}[verdict(estimate)]
