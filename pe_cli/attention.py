@@ -65,12 +65,16 @@ def joined(pieces: list[Tensor]) -> Tensor:
 
 def written_out(encoding: PositionEncoding, block: Block, v: Tensor) -> Tensor:
     """The definition: every other path must agree with it."""
+    return encoding.values(weights_of(encoding, block).to(v.dtype), v[:, :, block.keys], block)
+
+
+def weights_of(encoding: PositionEncoding, block: Block) -> Tensor:
+    """The attention weights (B, H, Q, K) of the definition."""
     scores = block.scores
     bias = encoding.dense_bias(block)
     if bias is not None:
         scores = scores + bias
-    weights = encoding.weights(scores, allowed(encoding, block), block)
-    return encoding.values(weights.to(v.dtype), v[:, :, block.keys], block)
+    return encoding.weights(scores, allowed(encoding, block), block)
 
 
 def allowed(encoding: PositionEncoding, block: Block) -> Tensor:

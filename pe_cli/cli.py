@@ -76,6 +76,10 @@ def extrapolate(
     lengths: options.Lengths = None,
     strategy: options.Strategy = None,
     protocol: options.Protocol = None,
+    attention: Annotated[
+        bool,
+        typer.Option("--attention", help="Also measure where the scored characters look: attention.csv and .png."),
+    ] = False,
     data: options.Data = None,
     set_: options.Set = None,
     out: options.Out = Path("results"),
@@ -88,7 +92,19 @@ def extrapolate(
     from pe_cli import commands
 
     commands.extrapolate(
-        run, max_len, lengths, strategy, protocol, data, options.settings(set_), out, device, threads, json, quiet
+        run,
+        max_len,
+        lengths,
+        strategy,
+        protocol,
+        attention,
+        data,
+        options.settings(set_),
+        out,
+        device,
+        threads,
+        json,
+        quiet,
     )
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
+from pe_cli import attended, extrapolation, options, runs, sampling
 from pe_cli import corpus as corpora
-from pe_cli import extrapolation, options, runs, sampling
 from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_evaluation
 from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
@@ -140,6 +140,7 @@ def extrapolate(
     lengths: list[str] | None,
     strategy: list[str] | None,
     protocol: list[str] | None,
+    attention: bool,
     data: str | None,
     changes: Mapping[str, str],
     out: Path,
@@ -161,6 +162,8 @@ def extrapolate(
     for note in skipping(evaluation.text, settings):
         console.warn(note)
     planned = evaluation.planned_chars()
+    if attention:
+        planned["attention"] = attended.planned_chars(evaluation)
     feeds = [f"{name} feeds {chars:,} characters" for name, chars in planned.items()]
     console.note(f"evaluating: {', '.join(feeds)}")
     total, fed = sum(planned.values()), 0
@@ -177,6 +180,7 @@ def extrapolate(
         evaluated = any(row["status"] == "ok" for row in tables.extrapolation)
         if evaluated:  # else the tables of an earlier evaluation are worth more
             extrapolation.write(evaluation, tables)
+        looked = attended.measure(evaluation, advance) if attention and evaluated else None
     written = []
     if evaluated:
         written.append(found.path / "extrapolation.md")
@@ -184,10 +188,21 @@ def extrapolate(
             written.append(extrapolation.draw(evaluation, tables))
         except RunError as error:
             console.warn(str(error))
+    if looked is not None:
+        extrapolation.write_attention(evaluation, looked)
+        written.append(found.path / "attention.csv")
+        try:
+            written.append(extrapolation.draw_attention(evaluation, looked))
+        except RunError as error:
+            console.warn(str(error))
     if json:
-        console.json({"run": found.path.name, "rows": tables.extrapolation})
+        more = {} if looked is None else {"attention": looked.rows}
+        console.json({"run": found.path.name, "rows": tables.extrapolation, **more})
     else:
         show(console, extrapolation.report(evaluation, tables))
+        if looked is not None:
+            console.result("")
+            show(console, extrapolation.report_attention(evaluation, looked))
         console.result("\n".join(["", *map(str, written)]))
     if not evaluated:
         why = next(row["reason"] for row in tables.extrapolation)

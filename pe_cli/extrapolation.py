@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from pe_cli import attended, attention_plots, files, plots, reports, samplers, strategies
 from pe_cli import corpus as corpora
-from pe_cli import files, plots, reports, samplers, strategies
+from pe_cli.attended import Attended
 from pe_cli.config import EvaluationConfig
 from pe_cli.corpus import Corpus
 from pe_cli.errors import RunError
@@ -89,6 +90,33 @@ def draw(evaluation: Evaluation, tables: Tables) -> Path:
         path.unlink(missing_ok=True)  # an older one would show other numbers
     plots.plot_extrapolation(pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), path, title(evaluation))
     return path
+
+
+def write_attention(evaluation: Evaluation, found: Attended) -> None:
+    files.write_csv(evaluation.trained.run.path / "attention.csv", found.rows, attended.COLUMNS)
+
+
+def draw_attention(evaluation: Evaluation, found: Attended) -> Path:
+    """attention.png. RunError where it cannot be drawn: the rows are there."""
+    trained = evaluation.trained
+    path = trained.run.path / "attention.png"
+    with files.failing("remove", path):
+        path.unlink(missing_ok=True)  # an older one would show other numbers
+    table = report_attention(evaluation, found)
+    attention_plots.plot_attention(
+        pd.DataFrame(found.rows, columns=list(attended.COLUMNS)),
+        evaluation.train_length,
+        path,
+        f"{trained.run.path.name}: where the scored characters look",
+        table.notes,
+    )
+    return path
+
+
+def report_attention(evaluation: Evaluation, found: Attended) -> reports.Table:
+    """The table of what was attended to, for a terminal."""
+    facts = [*attended.waves_in_words(evaluation.trained.model.encoding, evaluation.train_length), *found.reasons]
+    return reports.attention(pd.DataFrame(found.rows, columns=list(attended.COLUMNS)), attended.FIRST, facts)
 
 
 def title(evaluation: Evaluation) -> str:

@@ -104,7 +104,7 @@ def _losses_by_length(drawn: Sequence[Curve], title: str) -> Figure:
         for axes in column:
             for part in parts:
                 handles.setdefault(part.label, _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08))
-            _length_axis(axes, rows[rows["protocol"] == protocol])
+            length_axis(axes, rows[rows["protocol"] == protocol])
         column[-1].set_xlabel("length of the evaluation window (characters)")
         _head(column[0], protocol, parts, sorted(rows["train_length"].unique()))
     panels[0, 0].set_ylabel("loss (nats per character)")
@@ -153,7 +153,7 @@ def _run(
         for part in parts:
             _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08).set_label(part.label)
         rows = pd.concat([curve.of(protocol).rows for curve in drawn])
-        _length_axis(axes, rows)
+        length_axis(axes, rows)
         axes.set_xlabel("length of the evaluation window (characters)")
         _head(axes, protocol, parts, sorted(rows["train_length"].unique()))
         losses = rows[rows["drawn"]]["loss"]
@@ -189,7 +189,8 @@ def _draw(axes: Axes, curve: Curve, band: float) -> Line2D:
     return line
 
 
-def _length_axis(axes: Axes, rows: pd.DataFrame) -> None:
+def length_axis(axes: Axes, rows: pd.DataFrame) -> None:
+    """Lengths on a logarithmic axis, with a line at each training length."""
     lengths, trained = sorted(rows["length"].unique()), sorted(rows["train_length"].unique())
     axes.set_xscale("log", base=2)
     axes.set_xlim(min(lengths + trained) / 1.15, max(lengths + trained) * 1.15)

@@ -66,6 +66,33 @@ def extrapolation(title: str, rows: Sequence[Mapping[str, Any]], facts: Sequence
     return Table(title, EXTRAPOLATION, shown, [*facts, *reasons(rows)])
 
 
+ATTENTION = (
+    Column("strategy", "strategy"),
+    Column("length", "length"),
+    Column("layer", "layer"),
+    Column("entropy", "entropy", ".3f"),
+    Column("relative_entropy", "/ ln(keys)", ".3f"),
+    Column("distance", "distance", ".1f"),
+    Column("first", "on the first", ".4f"),
+    Column("attended", "in all", ".4f"),
+)
+
+
+def attention(rows: pd.DataFrame, first: int, facts: Sequence[str]) -> Table:
+    """Where queries look, by strategy, length and layer: means over heads. `rows` has the columns of attention.csv."""
+    keys = ["strategy", "length", "layer"]
+    values = [column.key for column in ATTENTION[len(keys) :]]
+    means = rows.astype(dict.fromkeys(values, float)).groupby(keys, sort=False)[values].mean().reset_index()
+    notes = [
+        "entropy of the attention weights in nats, and divided by the logarithm of the number of allowed keys (1: all "
+        f"alike); mean distance of what is looked at in characters; weight on the first {first} characters of the "
+        "window; sum of all weights",
+        "means over heads, windows and the scored characters of same_targets; attention.csv has every head",
+        *facts,
+    ]
+    return Table("Where the scored characters look", ATTENTION, records(means), notes)
+
+
 def interval(row: Mapping[str, Any], key: str, spec: str) -> str | None:
     low, high = row[f"{key}_low"], row[f"{key}_high"]
     if low is None or high is None or pd.isna(low) or pd.isna(high):

@@ -201,6 +201,26 @@ def test_protocols_stand_in_one_table_and_their_cost_is_said_before(rope: Path) 
     refused(extrapolate(rope, "--protocol", "same_target"), "'same_target'", "did you mean 'same_targets'?")
 
 
+def test_where_characters_look_is_measured_on_request(rope: Path) -> None:
+    """One layer of two heads; 6 windows of 8 characters; heads of 8 columns have waves of 6, 63, 628 and 6283."""
+    assert not (rope / "attention.csv").exists()
+    asked = ["--lengths", "32,64", "--strategy", "none,interpolate", "--attention"]
+    done = extrapolate(rope, *asked)
+    assert done.code == 0, done
+    assert f"attention feeds {6 * (16 + 2 * (32 + 64)):,} characters" in done.err
+    rows = read_csv(rope / "attention.csv")
+    keys = [(row["strategy"], row["length"], row["layer"], row["head"]) for row in rows]
+    assert keys == [(s, n, "0", h) for s in ("none", "interpolate") for n in ("16", "32", "64") for h in ("0", "1")]
+    assert {row["queries"] for row in rows} == {"48"}
+    assert all(0 < float(row["relative_entropy"]) <= 1 for row in rows)
+    assert "3 of 4 waves never completed a turn in training" in done.out
+    assert str(rope / "attention.csv") in done.out
+    assert (rope / "attention.png").read_bytes().startswith(b"\x89PNG")
+    assert (rope / "attention.png").stat().st_size > 20_000
+    again = extrapolate(rope, *asked, "--json").json["attention"]
+    assert [float(row["entropy"]) for row in rows] == [row["entropy"] for row in again]
+
+
 # --- laws ---
 
 

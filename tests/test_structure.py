@@ -29,7 +29,8 @@ ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
     schema  files  yaml_source  streams  built_in  devices  versions  curves  progress  reports  inspection_tables
     drawing  property_tables  console  locks  signals  checkpoint  stated  corpus
-    runs  plots  panels  summary
+    runs  plots  summary
+    panels  attention_plots
     heatmaps  charts
     figures
     encodings  encodings.views
@@ -46,7 +47,8 @@ ORDER = """
     config  options  catalogue
     optimizers  trained
     training  evaluation  sampling  inspection
-    distances  subjects  extrapolation  comparison  probing
+    distances  subjects  attended  comparison  probing
+    extrapolation
     execution  collection  efficiency
     properties
     side_by_side  kinds
@@ -156,7 +158,7 @@ def test_imports_point_one_way() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "drawing", "plots", "panels", "heatmaps", "charts", "figures",
+        "drawing", "plots", "attention_plots", "panels", "heatmaps", "charts", "figures",
         "reports", "curves", "console", "progress", "tables", "inspection_tables",
     ],
 )  # fmt: skip
@@ -175,7 +177,7 @@ def test_only_commands_report() -> None:
     ("library", "allowed"),
     [
         ("rich", {"console", "progress", "tables"}),
-        ("matplotlib", {"drawing", "plots", "panels", "heatmaps", "charts", "figures"}),
+        ("matplotlib", {"drawing", "plots", "attention_plots", "panels", "heatmaps", "charts", "figures"}),
         ("typer", {"cli", "cli_encodings", "options"}),
         ("yaml", {"yaml_source"}),
         ("safetensors", {"checkpoint"}),

@@ -1,0 +1,180 @@
+"""Where the scored queries of an evaluation look: entropy, distance and first characters, by layer and head.
+
+A loss that rises beyond the training length has a cause in the attention weights: they go flat over more keys, they
+stay at distances that training never showed, or they leave the first characters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pe_cli.attention import allowed, cut, weights_of
+from pe_cli.encodings._composition import Wrapper
+from pe_cli.encodings.base import PositionEncoding
+from pe_cli.encodings.views import Block, LayerView
+from pe_cli.errors import PositionRangeError, StrategyRefused
+from pe_cli.evaluation import Evaluation, is_out_of_memory
+from pe_cli.protocols import Targets, TooShort
+from pe_cli.scoring import batched
+
+PROTOCOL = "same_targets"
+"""Its queries are the same characters at every length."""
+FIRST = 4
+"""Characters at the beginning of a window that trained models often look at for want of anything better."""
+MEASURES = ("entropy", "relative_entropy", "distance", "first", "attended")
+COLUMNS = ("strategy", "length", "layer", "head", *MEASURES, "queries")
+
+
+@dataclass
+class Attended:
+    """The rows of attention.csv, and why some are missing."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+class Watching(Wrapper):
+    """The same encoding; it adds up what the last `scored` queries of each layer look at, as the model shows them."""
+
+    def __init__(self, inner: PositionEncoding, scored: int) -> None:
+        super().__init__(inner.options, inner.spec, inner)
+        self.scored = scored
+        self.sums: dict[int, Tensor] = {}
+        """By layer (H, measures), and beside it how many queries each sum is of."""
+        self.counts: dict[int, Tensor] = {}
+
+    def prepare(self, layer: LayerView) -> Any:
+        state = self.inner.prepare(layer)
+        q, k = self.inner.rotate(layer)
+        batch, heads, length = q.shape[:3]
+        with torch.no_grad():
+            for rows in cut(slice(length - self.scored, length), 4 * batch * heads * length):
+                keys = slice(0, rows.stop)
+                block = Block(layer, state, q[:, :, rows], k[:, :, keys], rows, keys, self.inner)
+                values = measured(self.inner, block)
+                known = values.isfinite()
+                sums, counts = values.where(known, 0.0).sum((0, 2)), known.sum((0, 2))
+                self.sums[layer.index] = self.sums.get(layer.index, 0.0) + sums
+                self.counts[layer.index] = self.counts.get(layer.index, 0) + counts
+        return state
+
+
+def measured(encoding: PositionEncoding, block: Block) -> Tensor:
+    """MEASURES of each query of a block, (B, H, Q, measures) in float64, by the written-out definition of attention.
+
+    Weights that do not add up to 1 are divided by their sum, `attended`, but for the weight on the first characters.
+    A query that attends to nothing has nothing else to measure, one with a single key no relative entropy: nan.
+    """
+    weights = weights_of(encoding, block).float()
+    keys = allowed(encoding, block).expand(weights.shape).sum(-1)
+    attended = weights.sum(-1)
+    share = weights / attended[..., None]  # nan where nothing is attended to
+    entropy = torch.special.entr(share).sum(-1)
+    distance = torch.einsum("bhqk,qk->bhq", share, block.offset.float())
+    first = (weights * (block.key_index < FIRST)).sum(-1)
+    relative = (entropy / keys.log()).where(keys > 1, math.nan)
+    return torch.stack([entropy, relative, distance, first, attended], dim=-1).double()
+
+
+def measure(evaluation: Evaluation, advance: Callable[[int], None]) -> Attended:
+    """Every strategy at every length of the settings, and at the training length; only same_targets has its queries.
+
+    `advance` is told the characters fed.
+    """
+    found = Attended()
+    known: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for strategy in evaluation.settings.strategies:
+        for length in lengths(evaluation):
+            try:
+                targets = evaluation.targets(PROTOCOL, length)
+                effective, encoding = evaluation.changed(strategy, length)
+                if (effective, length) not in known:
+                    known[effective, length] = watched(evaluation, encoding, targets, advance)
+            except (TooShort, StrategyRefused, PositionRangeError) as error:
+                found.reasons.append(f"{strategy} at {length}: {error}")
+                continue
+            except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                found.reasons.append(f"{strategy} at {length}: does not fit into memory")
+                continue
+            found.rows += [{"strategy": strategy, "length": length, **row} for row in known[effective, length]]
+    return found
+
+
+def lengths(evaluation: Evaluation) -> list[int]:
+    return sorted({evaluation.train_length, *evaluation.settings.lengths})
+
+
+def planned_chars(evaluation: Evaluation) -> int:
+    """Characters that `measure` feeds at most."""
+    found: dict[tuple[str, int], int] = {}
+    for strategy in evaluation.settings.strategies:
+        for length in lengths(evaluation):
+            try:
+                targets = evaluation.targets(PROTOCOL, length)
+                effective, _ = evaluation.changed(strategy, length)
+            except (TooShort, StrategyRefused):
+                continue
+            found[effective, length] = int(targets.lengths.sum())
+    return sum(found.values())
+
+
+def watched(
+    evaluation: Evaluation, encoding: PositionEncoding, targets: Targets, advance: Callable[[int], None]
+) -> list[dict[str, Any]]:
+    """A row for each layer and head: means over the scored queries of all windows."""
+    length, scored = int(targets.lengths[0]), int(targets.scored[0])
+    watching = Watching(encoding, scored)
+    model = evaluation.trained.model.using(watching)
+    device = evaluation.device
+    with torch.inference_mode(), torch.autocast(device.type, enabled=False):
+        for group in batched(targets, evaluation.settings.batch_size):
+            windows = targets.ends[group][:, None] + np.arange(-length - 1, -1)
+            model(torch.from_numpy(evaluation.corpus.ids[windows].astype(np.int64)).to(device), scored=scored)
+            advance(length * len(group))
+    queries = len(targets.ends) * scored
+    rows = []
+    for layer, sums in sorted(watching.sums.items()):
+        means = (sums / watching.counts[layer]).tolist()
+        for head, values in enumerate(means):
+            of_head = {
+                name: value if math.isfinite(value) else None for name, value in zip(MEASURES, values, strict=True)
+            }
+            rows.append({"layer": layer, "head": head, **of_head, "queries": queries})
+    return rows
+
+
+def waves(encoding: PositionEncoding, train_length: int) -> dict[str, dict[str, Any]]:
+    """For each rotary part of an encoding its waves, and those that never completed a turn in training.
+
+    Of such a wave training has shown a part of all angles, and every longer distance is a new one. A frequency of
+    zero is no wave.
+    """
+    found = {}
+    for key, values in encoding.numbers(train_length).items():
+        prefix, _, name = key.rpartition(".")
+        if name == "wavelengths":
+            finite = sorted(values[values.isfinite()].tolist())
+            incomplete = [wave for wave in finite if wave > train_length]
+            found[prefix or encoding.name] = {
+                "waves": len(finite),
+                "incomplete": len(incomplete),
+                "wavelengths": finite,
+            }
+    return found
+
+
+def waves_in_words(encoding: PositionEncoding, train_length: int) -> list[str]:
+    return [
+        f"{name}: {facts['incomplete']} of {facts['waves']} waves never completed a turn in training: they are longer "
+        f"than {train_length} characters"
+        for name, facts in waves(encoding, train_length).items()
+    ]
