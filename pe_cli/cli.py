@@ -131,6 +131,14 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option("--baseline", metavar="NAME", help="The run that differences refer to.")
     ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="KEY=VALUE,…",
+            help="Also train every config with these values, and say which orderings survive; repeat it for others.",
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A first look: few steps, few and short windows.")] = False,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first run that fails.")] = False,
     keep_going: Annotated[bool, typer.Option("--keep-going", help="Leave out configs that cannot be run.")] = False,
@@ -161,6 +169,7 @@ def compare(
             protocols=options.several(protocol),
             name=name,
             baseline=baseline,
+            vary=vary or [],
             quick=quick,
             fail_fast=fail_fast,
             keep_going=keep_going,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from pe_cli import files, plots, reports, samplers, strategies
+from pe_cli import files, plots, reports, samplers, strategies, variations
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, Outcome, Refused, run_rows
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
 from pe_cli.files import failing
 from pe_cli.runs import open_run
-from pe_cli.summary import SUMMARY_COLUMNS, summarise
+from pe_cli.summary import ORDERING_COLUMNS, SUMMARY_COLUMNS, Varied, orderings, summarise
 
 TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status", "reason")
 
@@ -28,6 +28,8 @@ class Comparison:
     rows: pd.DataFrame
     summary: pd.DataFrame
     notes: Sequence[str] = ()
+    orderings: pd.DataFrame | None = None
+    """Where a comparison is varied: which orderings of its runs survive."""
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
@@ -74,8 +76,19 @@ def collect(outcomes: Sequence[Outcome], baseline: str, refused: Sequence[Refuse
         return Comparison(runs, pd.DataFrame(columns=list(ROW_COLUMNS)), pd.DataFrame(columns=list(SUMMARY_COLUMNS)))
     all_rows = pd.concat(rows, ignore_index=True)[list(ROW_COLUMNS)]
     diverged = {outcome.planned.name for outcome in outcomes if outcome.status == "diverged"}
-    summary = summarise(all_rows, pd.concat(windows, ignore_index=True), baseline, diverged)
-    return Comparison(runs, all_rows, summary, list(notes))
+    all_windows = pd.concat(windows, ignore_index=True)
+    varied = variants(outcomes, baseline)
+    summary = summarise(all_rows, all_windows, baseline, diverged, varied)
+    several = any(variant.variation for variant in varied.values())
+    kept = orderings(summary, all_windows, varied) if several else None
+    return Comparison(runs, all_rows, summary, list(notes), kept)
+
+
+def variants(outcomes: Sequence[Outcome], baseline: str) -> dict[str, Varied]:
+    """For each name, the name as configured, the variation, and the baseline in that variation, if it is there."""
+    planned = [outcome.planned for outcome in outcomes]
+    baselines = {run.variation: run.name for run in planned if run.base == baseline}
+    return {run.name: Varied(run.base, run.variation, baselines.get(run.variation, "")) for run in planned}
 
 
 def lost(rows: pd.DataFrame) -> list[tuple[str, str]]:
@@ -93,6 +106,8 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
     files.write_csv(folder / "runs.csv", comparison.runs, RUN_COLUMNS)
     files.write_csv(folder / "comparison.csv", reports.records(comparison.rows), ROW_COLUMNS)
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
+    if comparison.orderings is not None:
+        files.write_csv(folder / "orderings.csv", reports.records(comparison.orderings), ORDERING_COLUMNS)
     files.write_text(folder / "comparison.md", reports.document(title, tables(comparison, facts)))
 
 
@@ -118,6 +133,12 @@ def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
     found = []
     for protocol, rows in comparison.rows.groupby("protocol", sort=False):
         summary = comparison.summary[comparison.summary["protocol"] == protocol]
-        found.extend(reports.comparison(str(protocol), rows, summary, [*comparison.notes, *facts]))
+        configured = summary[summary["variation"] == ""]
+        if len(configured):
+            own = rows[rows["name"].isin(configured["name"])]
+            found.extend(reports.comparison(str(protocol), own, configured, [*comparison.notes, *facts]))
+        if comparison.orderings is not None:
+            kept = comparison.orderings[comparison.orderings["protocol"] == protocol]
+            found.extend(variations.sensitivity(str(protocol), summary, kept))
     bad = [run for run in comparison.runs if run["status"] != "finished"]
     return [*found, *([reports.unfinished(bad)] if bad else [])]

@@ -10,7 +10,7 @@ from pathlib import Path
 from pe_cli import collection, comparison, options, reports, runs
 from pe_cli.collection import Comparison
 from pe_cli.commands import command_line, show
-from pe_cli.comparison import Outcome, Plan
+from pe_cli.comparison import Outcome, Plan, Variation
 from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
@@ -43,6 +43,7 @@ class Request:
     protocols: list[str] | None
     name: str | None
     baseline: str | None
+    vary: list[str]
     quick: bool
     fail_fast: bool
     keep_going: bool
@@ -207,7 +208,10 @@ def checked_plan(request: Request, configs: list[Path]) -> Plan:
         quick = request.quick and longest is None and not request.lengths
         return options.lengths_up_to(max(QUICK_MAX_LEN, train_length) if quick else longest, train_length)
 
-    plan = comparison.plan(configs, overrides, by_length, lambda first: options.seed_list(request.seeds, first))
+    recipes = [comparison.AS_CONFIGURED, *(Variation(*options.variation(text)) for text in dict.fromkeys(request.vary))]
+    plan = comparison.plan(
+        configs, overrides, by_length, lambda first: options.seed_list(request.seeds, first), recipes
+    )
     if plan.refused and not (request.keep_going and plan.runs):
         raise ConfigError(listed([(str(config.config), config.reason) for config in plan.refused]))
     return plan

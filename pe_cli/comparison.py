@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,19 @@ from pe_cli.runs import open_run, run_directory_name
 ROW_COLUMNS = ("name", *COLUMNS)
 RUN_COLUMNS = (
     "name", "config", "seed", "status", "reason", "directory", "parameters", "train_loss", "validation_loss",
-    "seconds", "device", "threads", "precision", "data_digest", "weight_sha256",
+    "seconds", "device", "threads", "precision", "data_digest", "weight_sha256", "variation",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Variation:
+    """Values that every config of a comparison is given in place of its own; the text is empty for none."""
+
+    text: str
+    changes: Mapping[str, str]
+
+
+AS_CONFIGURED = Variation("", {})
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,11 @@ class Planned:
     experiment: Experiment
     identity: str
     name: str
-    """The experiment's name, with the identity where another training of the comparison has it too."""
+    """The experiment's name, with the identity where another training of the comparison has it too, and the
+    variation."""
+    base: str
+    """The same without the variation."""
+    variation: str = ""
 
     @property
     def directory(self) -> str:
@@ -84,21 +100,23 @@ def plan(
     overrides: Mapping[str, str | int | None],
     by_length: Callable[[int], Mapping[str, str]],
     seeds: Callable[[int], list[int] | None],
+    variations: Sequence[Variation] = (AS_CONFIGURED,),
 ) -> Plan:
-    """Every config × seed. Texts are read and measured here, before any time is spent.
+    """Every variation × config × seed. Texts are read and measured here, before any time is spent.
 
     `by_length` gives more overrides from a training length, `seeds` the seeds from that of the first config (None:
     each config has its own). ConfigError for two configs that would share a run directory.
     """
     texts: dict[str, Corpus] = {}
-    good: list[tuple[Path, Experiment, str]] = []
+    good: list[tuple[Path, Variation, Experiment, str]] = []
     refused: list[Refused] = []
     notes: dict[str, None] = {}
-    for path in configs:
+    for variation, path in product(variations, configs):
         try:
-            experiment = resolve(path, overrides).experiment
+            changes = {**overrides, **variation.changes}
+            experiment = resolve(path, changes).experiment
             more = by_length(experiment.training.length)
-            experiment = resolve(path, {**overrides, **more}).experiment
+            experiment = resolve(path, {**changes, **more}).experiment
             if experiment.data not in texts:
                 texts[experiment.data] = corpora.load(experiment.data)
             corpus = texts[experiment.data]
@@ -106,23 +124,29 @@ def plan(
             notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
         except PeError as error:
             named = str(path) in str(error)
-            refused.append(Refused(path, str(error) if named else f"{path}: {error}"))
+            recipe = f"--vary {variation.text}: " if variation.text else ""
+            refused.append(Refused(path, recipe + (str(error) if named else f"{path}: {error}")))
             continue
-        good.append((path, experiment, training_identity(experiment, corpus.data_hash)))
-    identities: dict[str, set[str]] = {}
-    for _, experiment, identity in good:
-        identities.setdefault(experiment.name, set()).add(identity)
-    asked = seeds(good[0][1].seed) if good else None
+        good.append((path, variation, experiment, training_identity(experiment, corpus.data_hash)))
+    identities: dict[tuple[str, str], set[str]] = {}
+    for _, variation, experiment, identity in good:
+        identities.setdefault((experiment.name, variation.text), set()).add(identity)
+    asked = seeds(good[0][2].seed) if good else None
     runs: dict[str, Planned] = {}
-    for path, experiment, identity in good:
-        alone = len(identities[experiment.name]) == 1
-        name = experiment.name if alone else f"{experiment.name}-{identity}"
+    for path, variation, experiment, identity in good:
+        alone = len(identities[experiment.name, variation.text]) == 1
+        base = experiment.name if alone else f"{experiment.name}-{identity}"
+        name = f"{base}, {variation.text}" if variation.text else base
         for seed in asked or [experiment.seed]:
-            run = Planned(path, experiment.model_copy(update={"seed": seed}), identity, name)
-            other = runs.setdefault(run.directory, run).config
-            if other != path:
+            varied = experiment.model_copy(update={"seed": seed})
+            run = Planned(path, varied, identity, name, base, variation.text)
+            other = runs.setdefault(run.directory, run)
+            if other.variation != variation.text:
+                like = f"as with {other.variation}" if other.variation else "as it is configured"
+                raise ConfigError(f"--vary {variation.text}: {path} is trained {like} already; leave it out")
+            if other.config != path:
                 raise ConfigError(
-                    f"{path} and {other} describe the same training under the same name "
+                    f"{path} and {other.config} describe the same training under the same name "
                     f"'{experiment.name}': give one of them another name"
                 )
     return Plan(list(runs.values()), refused, list(notes))
@@ -140,7 +164,7 @@ def fitting(corpus: Corpus, evaluation: EvaluationConfig) -> list[str]:
 
 def baseline_name(planned: Sequence[Planned], name: str | None) -> str:
     """The run that paired differences refer to: the first config, or the one named."""
-    names = list(dict.fromkeys(run.name for run in planned))
+    names = list(dict.fromkeys(run.base for run in planned))
     if name is None:
         return names[0]
     if name not in names:
@@ -168,6 +192,7 @@ def run_rows(outcomes: Sequence[Outcome], refused: Sequence[Refused] = ()) -> li
             "status": outcome.status,
             "reason": outcome.reason,
             "directory": str(outcome.directory) if outcome.directory is not None else None,
+            "variation": outcome.planned.variation or None,
         }
         rows.append({key: known[key] if key in known else info.get(key) for key in RUN_COLUMNS})
     for config in refused:

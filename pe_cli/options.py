@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -107,17 +108,28 @@ ConfigArgument = Annotated[
 ]
 
 
-def settings(pairs: Iterable[str] | None) -> dict[str, str]:
+def settings(pairs: Iterable[str] | None, option: str = "--set") -> dict[str, str]:
     """KEY=VALUE texts as a mapping. ConfigError for a key with two values: which of them was meant?"""
     found: dict[str, str] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"--set {pair}: write --set KEY=VALUE, e.g. --set training.steps=500")
+            raise ConfigError(f"{option} {pair}: write {option} KEY=VALUE, e.g. {option} training.steps=500")
         before = found.setdefault(key.strip(), value)
         if before != value:
-            raise ConfigError(f"--set {pair}: --set {key.strip()}={before} says otherwise; keep one of them")
+            raise ConfigError(f"{option} {pair}: {option} {key.strip()}={before} says otherwise; keep one of them")
     return found
+
+
+def variation(text: str) -> tuple[str, dict[str, str]]:
+    """`training.learning_rate=0.005,training.muon_learning_rate=0.01`: how it is called in tables, and its values."""
+    changes = settings(re.split(r",(?=[\w.\-]+=)", text), "--vary")
+    for key in changes:
+        if key in ("name", "seed") or key.partition(".")[0] == "evaluation":
+            raise ConfigError(f"--vary {text}: {key}: takes what changes the training: seeds have --seeds")
+    leaves = [key.rpartition(".")[-1] for key in changes]
+    names = leaves if len(set(leaves)) == len(leaves) else list(changes)
+    return ", ".join(f"{name}={value}" for name, value in zip(names, changes.values(), strict=True)), changes
 
 
 def overrides(

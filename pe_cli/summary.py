@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from pe_cli.reports import label
 from pe_cli.statistics import (
     UNKNOWN,
     Estimate,
@@ -25,10 +27,29 @@ from pe_cli.statistics import (
 )
 
 SUMMARY_COLUMNS = (
-    "name", "encoding", "positions", "strategy", "train_length", "length", "protocol", "seeds", "loss", "loss_low",
-    "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank", "spread", "difference_spread",
-    "clear", "seeds_needed",
-)  # fmt: skip
+    "name",
+    "encoding",
+    "positions",
+    "strategy",
+    "train_length",
+    "length",
+    "protocol",
+    "seeds",
+    "loss",
+    "loss_low",
+    "loss_high",
+    "baseline",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "rank",
+    "spread",
+    "difference_spread",
+    "clear",
+    "seeds_needed",
+    "variation",
+)
+ORDERING_COLUMNS = ("length", "protocol", "better", "worse", "variation", "verdict")  # fmt: skip
 KEYS = ("name", "encoding", "positions", "strategy", "train_length", "length", "protocol")
 
 
@@ -53,24 +74,46 @@ class Scored:
         return seeds if all(self.places[seed] == other.places[seed] for seed in seeds) else []
 
 
-def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str, diverged: Collection[str] = ()) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Varied:
+    """What a name of a varied comparison stands for: its name as configured, the variation, and its baseline."""
+
+    base: str
+    variation: str
+    baseline: str
+
+
+def summarise(
+    rows: pd.DataFrame,
+    windows: pd.DataFrame,
+    baseline: str,
+    diverged: Collection[str] = (),
+    varied: Mapping[str, Varied] | None = None,
+) -> pd.DataFrame:
     """A row for each name, strategy, length and protocol of `rows`, which has the columns of comparison.csv.
 
     `windows` has the losses of single windows with name, seed and data_hash. Intervals are over seeds (Student's t)
     where there are several, else over windows (bootstrap). The names in `diverged` have no rank: the mean of the
-    seeds that did not diverge would flatter them.
+    seeds that did not diverge would flatter them. Names in `varied` have the baseline, and are ranked among those, of
+    their own variation.
     """
     scored = by_entry(windows)
+    variants = varied or {}
     summary: list[dict[str, Any]] = []
     for values, group in rows.groupby(list(KEYS), sort=False):
         entry = dict(zip(KEYS, values, strict=True))
         good = group[group["status"] == "ok"]
+        name = str(entry["name"])
+        variant = variants.get(name, Varied(name, "", baseline))
         losses: list[float] = []
         differences: list[float] = []
         loss = difference = UNKNOWN
         if len(good) == len(group):
             losses, loss = good["loss"].tolist(), over_runs(good)
-            own, other = scored.get(place(entry)), scored.get(place({**entry, "name": baseline, "strategy": "none"}))
+            own, other = (
+                scored.get(place(entry)),
+                scored.get(place({**entry, "name": variant.baseline, "strategy": "none"})),
+            )
             if own is not None and other is not None:
                 differences, difference = paired(own, other)
         summary.append(
@@ -80,7 +123,7 @@ def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str, diverged
                 "loss": loss.value,
                 "loss_low": loss.low,
                 "loss_high": loss.high,
-                "baseline": baseline,
+                "baseline": variant.baseline,
                 "difference": difference.value,
                 "difference_low": difference.low,
                 "difference_high": difference.high,
@@ -88,12 +131,13 @@ def summarise(rows: pd.DataFrame, windows: pd.DataFrame, baseline: str, diverged
                 "difference_spread": spread(differences),
                 "clear": verdict(difference),
                 "seeds_needed": seeds_needed(differences),
+                "variation": variant.variation,
             }
         )
     frame = pd.DataFrame(summary, columns=[name for name in SUMMARY_COLUMNS if name != "rank"])
     ranked = frame[frame["loss"].notna() & ~frame["name"].isin(list(diverged))]
     found: dict[Any, int] = {}
-    for _, together in ranked.groupby(["length", "protocol"]):
+    for _, together in ranked.groupby(["length", "protocol", "variation"]):
         of_each = [scored.get(place(entry)) for entry in together.to_dict("records")]
         found |= dict(zip(together.index, ranks(of_each, together["loss"].tolist()), strict=True))
     frame["rank"] = pd.Series(found, dtype="Int64").reindex(frame.index)
@@ -181,3 +225,32 @@ def signs(own: Scored | None, others: Sequence[Scored | None]) -> list[int]:
 
 def sign_of(estimate: Estimate) -> int:
     return {"worse": 1, "better": -1, None: 0}[verdict(estimate)]
+
+
+def orderings(summary: pd.DataFrame, windows: pd.DataFrame, varied: Mapping[str, Varied]) -> pd.DataFrame:
+    """What becomes of each clear ordering of two runs as configured, in each variation.
+
+    The verdict is `same`, `reversed`, `unclear`, or `unknown` where one of the two has no rank there.
+    """
+    scored = by_entry(windows)
+    found: list[dict[str, Any]] = []
+    ranked = summary[summary["rank"].notna()]
+    for (length, protocol), together in ranked.groupby(["length", "protocol"]):
+        by_variation: dict[str, dict[tuple[str, str], Scored]] = {}
+        for entry in together.to_dict("records"):
+            base = varied[entry["name"]].base if entry["name"] in varied else entry["name"]
+            if (one := scored.get(place(entry))) is not None:
+                by_variation.setdefault(entry["variation"], {})[base, entry["strategy"]] = one
+        configured = by_variation.pop("", {})
+        for (first, one), (second, two) in combinations(configured.items(), 2):
+            [sign] = signs(one, [two])
+            if not sign:
+                continue
+            better, worse = (second, first) if sign > 0 else (first, second)
+            for variation, runs in by_variation.items():
+                known = better in runs and worse in runs
+                again = signs(runs[worse], [runs[better]])[0] if known else None
+                verdict_there = {1: "same", -1: "reversed", 0: "unclear", None: "unknown"}[again]
+                values = (length, protocol, label(*better), label(*worse), variation, verdict_there)
+                found.append(dict(zip(ORDERING_COLUMNS, values, strict=True)))
+    return pd.DataFrame(found, columns=list(ORDERING_COLUMNS))

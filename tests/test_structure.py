@@ -29,7 +29,7 @@ ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
     schema  files  yaml_source  streams  built_in  devices  versions  curves  progress  reports  inspection_tables
     drawing  property_tables  console  locks  signals  checkpoint  stated  corpus
-    runs  plots  summary
+    runs  plots  summary  variations
     panels  attention_plots
     heatmaps  charts
     figures

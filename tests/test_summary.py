@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
+from summaries import SCORED, SPREAD, frames, row
 
 from pe_cli import collection, files, reports
 from pe_cli.collection import Comparison, lost, read_rows, tables
@@ -16,41 +16,6 @@ from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS
 from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
 from pe_cli.statistics import over_windows, seeds_needed
 from pe_cli.summary import SUMMARY_COLUMNS, summarise
-
-SCORED = 8
-SPREAD = np.array([-0.3, 0.1, 0.25, -0.05])
-"""What is added to the mean loss in the four windows; it has the mean 0."""
-
-
-def row(name: str, loss: float | None, seed: int = 1, **changes: Any) -> dict[str, Any]:
-    """A row of comparison.csv; without a loss it is undefined."""
-    ok = loss is not None
-    low, high = (loss - 0.1, loss + 0.2) if loss is not None else (None, None)
-    values = {
-        "name": name, "run": f"{name}-0123456789-s{seed}", "encoding": "rope", "positions": "sequential",
-        "strategy": "none", "seed": seed, "train_length": 16, "length": 64, "protocol": "same_targets", "loss": loss,
-        "loss_low": low, "loss_high": high, "gain": 0.5 if ok else None,
-        "scored_chars": 4 * SCORED if ok else 0, "status": "ok" if ok else "undefined",
-        "reason": None if ok else "no such ids", "seconds": 0.1, "largest_id": 63.0 if ok else None,
-    }  # fmt: skip
-    return {**values, **changes}
-
-
-def frames(rows: list[dict[str, Any]], **spread: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows, and windows whose losses are the row's plus a spread that each name may have for itself."""
-    windows = [
-        {
-            **{key: entry[key] for key in ("name", "seed", "strategy", "length", "protocol")},
-            "window": number,
-            "loss": entry["loss"] + own,
-            "scored_chars": SCORED,
-            "data_hash": "text",
-        }
-        for entry in rows
-        if entry["status"] == "ok"
-        for number, own in enumerate(spread.get(entry["name"], SPREAD))
-    ]
-    return pd.DataFrame(rows, columns=list(ROW_COLUMNS)), pd.DataFrame(windows)
 
 
 def summary_of(rows: list[Any], *diverged: str, baseline: str = "a", **spread: np.ndarray) -> dict[str, Any]:
@@ -67,7 +32,7 @@ def test_columns_are_those_of_the_contract_in_its_order() -> None:
         "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank",
     ]  # fmt: skip
     assert list(SUMMARY_COLUMNS[:16]) == ["name", *promised]
-    assert SUMMARY_COLUMNS[16:] == ("spread", "difference_spread", "clear", "seeds_needed")
+    assert SUMMARY_COLUMNS[16:] == ("spread", "difference_spread", "clear", "seeds_needed", "variation")
     assert RUN_COLUMNS[:6] == ("name", "config", "seed", "status", "reason", "directory")
 
 

@@ -1,0 +1,66 @@
+"""The table of a varied comparison: the losses under each recipe, and which orderings of runs survive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from scipy import stats
+
+from pe_cli.reports import Table, label, records
+from pe_cli.tables import Column
+
+CONFIGURED = "as configured"
+MOST_NAMED = 6
+
+
+def sensitivity(protocol: str, summary: pd.DataFrame, orderings: pd.DataFrame) -> list[Table]:
+    """A table at the training length and one at the longest length with a loss; `summary` is of one protocol."""
+    with_loss = summary[summary["loss"].notna()]
+    if with_loss.empty:
+        return []
+    lengths = sorted({int(with_loss["train_length"].min()), int(with_loss["length"].max())})
+    chosen = [length for length in lengths if (with_loss["length"] == length).any()]
+    return [at(protocol, length, with_loss, orderings[orderings["length"] == length]) for length in chosen]
+
+
+def at(protocol: str, length: int, summary: pd.DataFrame, orderings: pd.DataFrame) -> Table:
+    """Loss and rank of every run under each recipe at one length, the best as configured first."""
+    here = summary[summary["length"] == length]
+    recipes = list(dict.fromkeys(summary["variation"]))
+    rows: dict[str, dict[str, Any]] = {}
+    for entry in records(here):
+        name = entry["name"].removesuffix(f", {entry['variation']}")
+        row = rows.setdefault(label(name, entry["strategy"]), {})
+        row[f"loss {entry['variation']}"], row[f"rank {entry['variation']}"] = entry["loss"], entry["rank"]
+    shown = [{"run": run, **row} for run, row in rows.items()]
+    shown.sort(key=lambda row: row.get("loss ", float("inf")))
+    columns = [Column("run", "run")]
+    for recipe in recipes:
+        columns += [Column(f"loss {recipe}", recipe or CONFIGURED, ".3f"), Column(f"rank {recipe}", "rank")]
+    notes = [kept(recipe, shown, orderings[orderings["variation"] == recipe]) for recipe in recipes if recipe]
+    notes.append(
+        "an ordering of two runs counts where it is clear as configured: the 95 % interval of their paired difference "
+        "excludes zero; orderings.csv names them all"
+    )
+    return Table(f"Under other recipes at {length} characters ({protocol})", columns, shown, notes)
+
+
+def kept(recipe: str, rows: Sequence[dict[str, Any]], orderings: pd.DataFrame) -> str:
+    """How many of the clear orderings survive in a recipe, and which do not."""
+    both = [
+        (row["loss "], other) for row in rows if "loss " in row and (other := row.get(f"loss {recipe}")) is not None
+    ]
+    tau = stats.kendalltau(*zip(*both, strict=True)).statistic if len(both) > 1 else float("nan")
+    counts = orderings["verdict"].value_counts()
+    words = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in ("same", "unclear", "reversed", "unknown") if verdict in counts
+    )
+    turned = orderings[orderings["verdict"] == "reversed"]
+    pairs = [f"{better} < {worse}" for better, worse in zip(turned["better"], turned["worse"], strict=True)]
+    named = f"; reversed: {', '.join(pairs[:MOST_NAMED])}" if pairs else ""
+    more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+    order = f"; Kendall's tau of the losses {tau:.2f}" if not math.isnan(tau) else ""
+    return f"{recipe}: of {len(orderings)} clear orderings {words or '0 same'}{named}{more}{order}"

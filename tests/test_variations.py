@@ -1,0 +1,127 @@
+"""Comparisons under several recipes: what is planned, what is compared with what, and which orderings survive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import config_file
+from summaries import frames, row
+
+from pe_cli import reports, variations
+from pe_cli.comparison import AS_CONFIGURED, Plan, Variation, plan
+from pe_cli.errors import ConfigError
+from pe_cli.options import variation
+from pe_cli.summary import ORDERING_COLUMNS, Varied, orderings, summarise
+
+HALF, ADAMW = "learning_rate=0.005", "optimizer=adamw"
+
+
+def planned(folder: Path, *texts: str) -> Plan:
+    configs = [config_file(folder / f"{name}.yaml", encoding=name) for name in ("rope", "alibi")]
+    recipes = [AS_CONFIGURED, *(Variation(*variation(text)) for text in texts)]
+    return plan(configs, {}, lambda length: {}, lambda first: [first], recipes)
+
+
+def test_every_config_is_planned_under_every_recipe(tmp_path: Path) -> None:
+    both = "training.learning_rate=0.005,training.muon_learning_rate=0.01"
+    found = planned(tmp_path, both, "training.optimizer=adamw").runs
+    assert [(run.name, run.base, run.variation) for run in found] == [
+        ("rope", "rope", ""),
+        ("alibi", "alibi", ""),
+        ("rope, learning_rate=0.005, muon_learning_rate=0.01", "rope", "learning_rate=0.005, muon_learning_rate=0.01"),
+        (
+            "alibi, learning_rate=0.005, muon_learning_rate=0.01",
+            "alibi",
+            "learning_rate=0.005, muon_learning_rate=0.01",
+        ),
+        ("rope, optimizer=adamw", "rope", "optimizer=adamw"),
+        ("alibi, optimizer=adamw", "alibi", "optimizer=adamw"),
+    ]
+    assert [run.experiment.training.learning_rate for run in found] == [0.01, 0.01, 0.005, 0.005, 0.01, 0.01]
+    assert [run.experiment.training.optimizer for run in found][3:] == ["muon", "adamw", "adamw"]
+    assert {run.experiment.name for run in found} == {"rope", "alibi"}, "the directory is that of the same training"
+    assert len({run.directory for run in found}) == 6
+
+
+def test_a_recipe_that_changes_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--vary learning_rate=0.01: .*rope.yaml is trained as it is configured"):
+        planned(tmp_path, "training.learning_rate=0.01")
+
+
+@pytest.mark.parametrize("text", ["evaluation.windows=3", "seed=4", "name=x", "training.steps"])
+def test_what_is_no_recipe_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--vary"):
+        variation(text)
+
+
+def test_a_value_may_have_commas() -> None:
+    assert variation("encoding={name: rope, base: 1000},training.steps=5") == (
+        "encoding={name: rope, base: 1000}, steps=5",
+        {"encoding": "{name: rope, base: 1000}", "training.steps": "5"},
+    )
+
+
+LOSSES: dict[str, dict[str, list[float]]] = {
+    "": {"a": [2.0, 2.1, 2.2], "b": [2.5, 2.61, 2.7], "c": [3.0, 3.1, 3.21]},
+    HALF: {"a": [2.2, 2.3, 2.4], "b": [2.1, 2.21, 2.3], "c": [3.0, 3.1, 3.21]},
+    ADAMW: {"a": [2.6, 2.7, 2.8], "b": [2.7, 2.6, 2.8], "c": [2.9, 3.0, 3.11]},
+}
+"""As configured a < b < c. Half: b < a < c. AdamW: a and b cannot be told apart."""
+
+
+def varied() -> tuple[Any, Any, dict[str, Varied]]:
+    names = {
+        (base, recipe): f"{base}, {recipe}" if recipe else base
+        for recipe, of_each in LOSSES.items()
+        for base in of_each
+    }
+    rows = [
+        row(names[base, recipe], loss, seed)
+        for recipe, of_each in LOSSES.items()
+        for base, losses in of_each.items()
+        for seed, loss in enumerate(losses)
+    ]
+    variants = {name: Varied(base, recipe, names["a", recipe]) for (base, recipe), name in names.items()}
+    all_rows, windows = frames(rows)
+    return summarise(all_rows, windows, "a", (), variants), windows, variants
+
+
+def test_ranks_and_differences_are_within_a_recipe() -> None:
+    summary, _, _ = varied()
+    by = {entry["name"]: entry for entry in reports.records(summary)}
+    assert by[f"b, {HALF}"]["baseline"] == f"a, {HALF}"
+    assert by[f"b, {HALF}"]["difference"] == pytest.approx((2.1 + 2.21 + 2.3) / 3 - 2.3)
+    ranks = {recipe: [by[f"{n}, {recipe}" if recipe else n]["rank"] for n in "abc"] for recipe in LOSSES}
+    assert ranks == {"": [1, 2, 3], HALF: [2, 1, 3], ADAMW: [1, 1, 3]}
+
+
+def test_orderings_that_are_clear_as_configured_are_followed_through_the_recipes() -> None:
+    found = orderings(*varied())
+    assert tuple(found.columns) == ORDERING_COLUMNS
+    verdicts = {(e["better"], e["worse"], e["variation"]): e["verdict"] for e in reports.records(found)}
+    assert verdicts == {
+        ("a", "b", HALF): "reversed",
+        ("a", "c", HALF): "same",
+        ("b", "c", HALF): "same",
+        ("a", "b", ADAMW): "unclear",
+        ("a", "c", ADAMW): "same",
+        ("b", "c", ADAMW): "same",
+    }
+
+
+def test_one_table_has_every_recipe_and_says_what_survives() -> None:
+    """Kendall's tau: of three pairs of mean losses one is turned by half the rate, and none by AdamW but for a tie."""
+    summary, windows, variants = varied()
+    [table] = variations.sensitivity("same_targets", summary, orderings(summary, windows, variants))
+    assert table.title == "Under other recipes at 64 characters (same_targets)"
+    assert [column.heading for column in table.columns] == [
+        "run", "as configured", "rank", HALF, "rank", ADAMW, "rank",
+    ]  # fmt: skip
+    assert [entry["run"] for entry in table.rows] == ["a", "b", "c"]
+    assert [entry[f"loss {HALF}"] for entry in table.rows] == pytest.approx([2.3, 2.2033333, 3.1033333])
+    assert table.notes[0] == (
+        f"{HALF}: of 3 clear orderings 2 same, 1 reversed; reversed: a < b; Kendall's tau of the losses 0.33"
+    )
+    assert table.notes[1].startswith(f"{ADAMW}: of 3 clear orderings 2 same, 1 unclear")
