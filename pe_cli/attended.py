@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pe_cli import strategies
 from pe_cli.attention import allowed, cut, weights_of
 from pe_cli.encodings._composition import Wrapper
 from pe_cli.encodings.base import PositionEncoding
@@ -91,6 +92,7 @@ def measure(evaluation: Evaluation, advance: Callable[[int], None]) -> Attended:
     found = Attended()
     known: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for strategy in evaluation.settings.strategies:
+        called = strategies.label(strategy)
         for length in lengths(evaluation):
             try:
                 targets = evaluation.targets(PROTOCOL, length)
@@ -98,14 +100,14 @@ def measure(evaluation: Evaluation, advance: Callable[[int], None]) -> Attended:
                 if (effective, length) not in known:
                     known[effective, length] = watched(evaluation, encoding, targets, advance)
             except (TooShort, StrategyRefused, PositionRangeError) as error:
-                found.reasons.append(f"{strategy} at {length}: {error}")
+                found.reasons.append(f"{called} at {length}: {error}")
                 continue
             except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
-                found.reasons.append(f"{strategy} at {length}: does not fit into memory")
+                found.reasons.append(f"{called} at {length}: does not fit into memory")
                 continue
-            found.rows += [{"strategy": strategy, "length": length, **row} for row in known[effective, length]]
+            found.rows += [{"strategy": called, "length": length, **row} for row in known[effective, length]]
     return found
 
 
@@ -130,20 +132,23 @@ def planned_chars(evaluation: Evaluation) -> int:
 def watched(
     evaluation: Evaluation, encoding: PositionEncoding, targets: Targets, advance: Callable[[int], None]
 ) -> list[dict[str, Any]]:
-    """A row for each layer and head: means over the scored queries of all windows."""
+    """A row for each layer and head: means over the scored queries of all windows, and over the draws of a sampler."""
     length, scored = int(targets.lengths[0]), int(targets.scored[0])
-    watching = Watching(encoding, scored)
-    model = evaluation.trained.model.using(watching)
+    watching = [Watching(one, scored) for one in encoding.draws(length)]
+    models = [evaluation.trained.model.using(one) for one in watching]
     device = evaluation.device
     with torch.inference_mode(), torch.autocast(device.type, enabled=False):
         for group in batched(targets, evaluation.settings.batch_size):
             windows = targets.ends[group][:, None] + np.arange(-length - 1, -1)
-            model(torch.from_numpy(evaluation.corpus.ids[windows].astype(np.int64)).to(device), scored=scored)
+            text = torch.from_numpy(evaluation.corpus.ids[windows].astype(np.int64)).to(device)
+            for model in models:
+                model(text, scored=scored)
             advance(length * len(group))
     queries = len(targets.ends) * scored
     rows = []
-    for layer, sums in sorted(watching.sums.items()):
-        means = (sums / watching.counts[layer]).tolist()
+    for layer in sorted(watching[0].sums):
+        sums = torch.stack([one.sums[layer] for one in watching]).sum(0)
+        means = (sums / torch.stack([one.counts[layer] for one in watching]).sum(0)).tolist()
         for head, values in enumerate(means):
             of_head = {
                 name: value if math.isfinite(value) else None for name, value in zip(MEASURES, values, strict=True)

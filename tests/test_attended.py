@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from pe_cli.encodings import registry
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.encodings.registry import build
 from pe_cli.encodings.views import LayerView
+from pe_cli.model import new_model
 
 LENGTHS = [16, 40]
 SCORED = 8
@@ -167,6 +169,30 @@ def test_strategies_are_measured_as_they_change_the_encoding() -> None:
         "none at 300", "interpolate at 300", "repeat_last at 40", "repeat_last at 300",
     ]  # fmt: skip
     assert sum(told) == planned_chars(evaluation) == 6 * (16 + 40 + 40)
+
+
+def test_strategies_that_act_on_the_model_are_measured_too() -> None:
+    """A truncated window looks as one of the training length does, and log_n makes queries look more sharply."""
+    model = model_of("rope")
+    rows = rows_of(model, "rope", strategies=["none", "truncate", "log_n", "window(window=3)"])
+    by = {(row["strategy"], row["length"], row["layer"], row["head"]): row["entropy"] for row in rows}
+    assert by["truncate", 40, 1, 0] == pytest.approx(by["none", 16, 1, 0], rel=1e-6)
+    assert by["log_n", 40, 0, 0] < by["none", 40, 0, 0]
+    assert by["window(window=3)", 40, 0, 0] < math.log(3)
+
+
+def test_ids_that_are_drawn_give_means_over_the_draws() -> None:
+    positions = {"name": "randomized", "max_position": 64, "evaluation_draws": 2}
+    model = new_model(SPEC, "rope", 0, positions=positions)
+    means = rows_of(model, "rope")
+    draws = []
+    for number in (0, 1):
+        clone = copy.copy(model.encoding)
+        clone.draws = lambda length, number=number: [model.encoding.draws(length)[number]]  # type: ignore[assignment]
+        draws.append(rows_of(model.using(clone), "rope"))
+    for mean, one, two in zip(means, *draws, strict=True):
+        assert one["entropy"] != two["entropy"]
+        assert mean["entropy"] == pytest.approx((one["entropy"] + two["entropy"]) / 2, rel=1e-6)
 
 
 def test_ids_beyond_a_learned_table_are_a_reason() -> None:

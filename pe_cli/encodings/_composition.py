@@ -33,6 +33,7 @@ class Wrapper(PositionEncoding):
         self.inner = inner
         self.sees = inner.sees
         self.fractional = inner.fractional
+        self.piece, self.log_n_length = inner.piece, inner.log_n_length
 
     def positions(self, tokens: Tensor, generator: torch.Generator | None = None) -> Positions:
         return self.inner.positions(tokens, generator)
