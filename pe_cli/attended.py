@@ -140,7 +140,7 @@ def watched(
     with torch.inference_mode(), torch.autocast(device.type, enabled=False):
         for group in batched(targets, evaluation.settings.batch_size):
             windows = targets.ends[group][:, None] + np.arange(-length - 1, -1)
-            text = torch.from_numpy(evaluation.corpus.ids[windows].astype(np.int64)).to(device)
+            text = torch.from_numpy(evaluation.ids[windows].astype(np.int64)).to(device)
             for model in models:
                 model(text, scored=scored)
             advance(length * len(group))

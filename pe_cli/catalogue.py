@@ -11,6 +11,7 @@ import torch
 
 from pe_cli import samplers
 from pe_cli import strategies as length_strategies
+from pe_cli import tasks as synthetic
 from pe_cli.built_in import BUILT_IN, Download, PythonTopics
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import Family, ModelSpec
@@ -128,8 +129,16 @@ def size_of(corpus: PythonTopics) -> int | None:
 
 
 def tasks() -> list[dict[str, Any]]:
-    """There are no synthetic tasks yet."""
-    return []
+    """name, reference, options, line."""
+    return [
+        {
+            "name": name,
+            "reference": cls.reference,
+            "options": options(cls.Options, cls.Options().model_dump(mode="json")),
+            "line": first_line(sys.modules[cls.__module__]).removeprefix(f"{name}: "),
+        }
+        for name, cls in ((name, synthetic.task_class(name)) for name in synthetic.names())
+    ]
 
 
 def options(section: type[Section], defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:

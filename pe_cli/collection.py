@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from pe_cli import files, plots, reports, samplers, strategies, variations
+from pe_cli import answer_tables, files, plots, reports, samplers, strategies, variations
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, Outcome, Refused, run_rows
 from pe_cli.errors import RunError
-from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
-from pe_cli.files import failing
+from pe_cli.evaluation import COLUMNS, OF_TASKS, WINDOW_COLUMNS
+from pe_cli.protocols import INSTANCES
 from pe_cli.runs import open_run
 from pe_cli.summary import ORDERING_COLUMNS, SUMMARY_COLUMNS, Varied, orderings, summarise
 
@@ -39,9 +40,11 @@ def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """
     text = {name: str for name in columns if name in TEXT_COLUMNS}
     numbers = {name: [""] for name in columns if name not in text}
-    with failing("read", path):
+    with files.failing("read", path):
         try:
-            frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)[list(columns)]
+            frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)
+            older = (set(columns) & OF_TASKS) - set(frame.columns)  # written before there were tasks
+            frame = frame.assign(**dict.fromkeys(older, np.nan))[list(columns)]
         except (ValueError, KeyError):  # those of pandas and of Unicode are kinds of ValueError
             raise RunError(f"{path.absolute()} is damaged: it is no table of {', '.join(columns)}") from None
     if "reason" in columns:
@@ -112,14 +115,24 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
 
 
 def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
-    """comparison.png, where there is a loss to draw. RunError where it cannot be drawn: the tables are there."""
-    picture = folder / "comparison.png"
-    with files.failing("remove", picture):
-        picture.unlink(missing_ok=True)  # an older one would show other numbers
-    if not (comparison.rows["status"] == "ok").any():
-        return []
-    plots.plot_comparison(meant(comparison.rows), picture, title)
-    return [picture]
+    """comparison.png, where there is a loss to draw. RunError where it cannot be drawn: the tables are there.
+
+    Where some runs are of texts and others of tasks, the latter are in comparison-tasks.png.
+    """
+    drawn = meant(comparison.rows)
+    of_tasks = drawn["protocol"] == INSTANCES
+    parts = {"comparison.png": drawn[~of_tasks], "comparison-tasks.png": drawn[of_tasks]}
+    if of_tasks.all():
+        parts = {"comparison.png": drawn, "comparison-tasks.png": drawn[:0]}
+    pictures = []
+    for name, rows in parts.items():
+        picture = folder / name
+        with files.failing("remove", picture):
+            picture.unlink(missing_ok=True)  # an older one would show other numbers
+        if (rows["status"] == "ok").any():
+            plots.plot_comparison(rows, picture, title)
+            pictures.append(picture)
+    return pictures
 
 
 def meant(rows: pd.DataFrame) -> pd.DataFrame:
@@ -136,7 +149,11 @@ def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
         configured = summary[summary["variation"] == ""]
         if len(configured):
             own = rows[rows["name"].isin(configured["name"])]
-            found.extend(reports.comparison(str(protocol), own, configured, [*comparison.notes, *facts]))
+            about = [*comparison.notes, *facts]
+            if protocol == INSTANCES:
+                found.extend(answer_tables.comparison(own, configured, about))
+            else:
+                found.extend(reports.comparison(str(protocol), own, configured, about))
         if comparison.orderings is not None:
             kept = comparison.orderings[comparison.orderings["protocol"] == protocol]
             found.extend(variations.sensitivity(str(protocol), summary, kept))

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import torch
 
-from pe_cli import attended, extrapolation, options, runs, sampling
-from pe_cli import corpus as corpora
+from pe_cli import attended, extrapolation, options, runs, sampling, sources
 from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_evaluation
 from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
@@ -20,6 +19,7 @@ from pe_cli.evaluation import skipping
 from pe_cli.execution import train_run, training_detail
 from pe_cli.optimizers import parameter_groups
 from pe_cli.progress import Display
+from pe_cli.protocols import Text
 from pe_cli.reports import Table
 from pe_cli.runs import Run
 from pe_cli.signals import interruptible
@@ -58,8 +58,8 @@ def train(
     resolved = resolve(config, overrides)
     experiment = resolved.experiment
     precision = choose_precision(experiment.training.precision, place)
-    corpus = corpora.load(experiment.data)
-    corpora.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
+    corpus = sources.load(experiment.data)
+    sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
     identity = training_identity(experiment, corpus.data_hash)
     name = runs.run_directory_name(experiment.name, identity, experiment.seed)
     if dry_run:
@@ -156,9 +156,11 @@ def extrapolate(
     found = find_run(run, out / "runs", console)
     trained = open_trained(found, place)
     asked = options.evaluation_overrides(options.several(lengths), options.several(strategy), options.several(protocol))
-    asked |= options.lengths_up_to(longest, trained.experiment.training.length)
+    asked |= options.lengths_up_to(longest, trained.experiment.trained_length)
     settings = with_evaluation(trained.experiment, options.together(changes, asked)).evaluation
     evaluation = extrapolation.open_evaluation(trained, settings, data)
+    if attention and not isinstance(evaluation.text, Text):
+        raise ConfigError(f"--attention: it is measured in windows of a text, and {evaluation.corpus.name} has none")
     for note in skipping(evaluation.text, settings):
         console.warn(note)
     planned = evaluation.planned_chars()
@@ -199,10 +201,13 @@ def extrapolate(
         more = {} if looked is None else {"attention": looked.rows}
         console.json({"run": found.path.name, "rows": tables.extrapolation, **more})
     else:
-        show(console, extrapolation.report(evaluation, tables))
+        shown = extrapolation.reported(evaluation, tables)
         if looked is not None:
-            console.result("")
-            show(console, extrapolation.report_attention(evaluation, looked))
+            shown.append(extrapolation.report_attention(evaluation, looked))
+        for number, table in enumerate(shown):
+            if number:
+                console.result("")
+            show(console, table)
         console.result("\n".join(["", *map(str, written)]))
     if not evaluated:
         why = next(row["reason"] for row in tables.extrapolation)

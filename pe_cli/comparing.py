@@ -15,7 +15,7 @@ from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
 from pe_cli.execution import Message, Settings, execute
-from pe_cli.experiment import directory_name
+from pe_cli.experiment import Experiment, directory_name
 from pe_cli.progress import Display
 from pe_cli.signals import interruptible
 from pe_cli.versions import machine
@@ -23,8 +23,9 @@ from pe_cli.versions import machine
 QUICK = {
     "training.steps": "60",
     "training.eval_every": "60",
-    "evaluation.windows": "8",
 }
+"""Tasks are evaluated as ever: their instances are short."""
+WINDOWS, QUICK_WINDOWS = "evaluation.windows", "8"
 QUICK_MAX_LEN = 1024
 MOST_LINES = 15
 """of an error."""
@@ -81,11 +82,12 @@ def line_of(outcome: Outcome) -> str:
         return f"{name}: {outcome.status}: {outcome.reason}"
     rows = collection.read_rows(outcome.directory / "extrapolation.csv", collection.COLUMNS)
     first = rows[rows["strategy"] == rows["strategy"].iloc[0]]
-    losses = [
-        f"{length}: {loss:.3f}" if status == "ok" else f"{length}: {status}"
-        for length, loss, status in zip(first["length"], first["loss"], first["status"], strict=True)
+    measure = "exact_match" if first["exact_match"].notna().any() else "loss"
+    values = [
+        f"{length}: {value:.3f}" if status == "ok" else f"{length}: {status}"
+        for length, value, status in zip(first["length"], first[measure], first["status"], strict=True)
     ]
-    return f"{name}: loss at " + ", ".join(losses)
+    return f"{name}: {measure.replace('_', ' ')} at " + ", ".join(values)
 
 
 def compare(request: Request) -> None:
@@ -204,14 +206,16 @@ def checked_plan(request: Request, configs: list[Path]) -> Plan:
     overrides = {**(QUICK if request.quick else {}), **options.together(request.overrides, asked)}
     longest = options.longest_length(request.max_len, request.lengths)
 
-    def by_length(train_length: int) -> dict[str, str]:
-        quick = request.quick and longest is None and not request.lengths
-        return options.lengths_up_to(max(QUICK_MAX_LEN, train_length) if quick else longest, train_length)
+    def fitted(experiment: Experiment) -> dict[str, str]:
+        trained = experiment.trained_length
+        if not request.quick or experiment.is_task:
+            return options.lengths_up_to(longest, trained)
+        windows = {} if request.overrides.get(WINDOWS) else {WINDOWS: QUICK_WINDOWS}
+        asked_for = longest is not None or request.lengths
+        return windows | options.lengths_up_to(longest if asked_for else max(QUICK_MAX_LEN, trained), trained)
 
     recipes = [comparison.AS_CONFIGURED, *(Variation(*options.variation(text)) for text in dict.fromkeys(request.vary))]
-    plan = comparison.plan(
-        configs, overrides, by_length, lambda first: options.seed_list(request.seeds, first), recipes
-    )
+    plan = comparison.plan(configs, overrides, fitted, lambda first: options.seed_list(request.seeds, first), recipes)
     if plan.refused and not (request.keep_going and plan.runs):
         raise ConfigError(listed([(str(config.config), config.reason) for config in plan.refused]))
     return plan

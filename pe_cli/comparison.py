@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pe_cli import corpus as corpora
+from pe_cli import sources
 from pe_cli.config import EvaluationConfig, Experiment, resolve, training_identity
-from pe_cli.corpus import Corpus
 from pe_cli.errors import ConfigError, CorpusError, PeError, nearest
 from pe_cli.evaluation import COLUMNS, skipping, too_long
-from pe_cli.protocols import Text
 from pe_cli.runs import open_run, run_directory_name
+from pe_cli.sources import Source
 
 ROW_COLUMNS = ("name", *COLUMNS)
 RUN_COLUMNS = (
@@ -98,16 +98,16 @@ def expand(patterns: Sequence[str]) -> list[Path]:
 def plan(
     configs: Sequence[Path],
     overrides: Mapping[str, str | int | None],
-    by_length: Callable[[int], Mapping[str, str]],
+    fitted: Callable[[Experiment], Mapping[str, str]],
     seeds: Callable[[int], list[int] | None],
     variations: Sequence[Variation] = (AS_CONFIGURED,),
 ) -> Plan:
     """Every variation × config × seed. Texts are read and measured here, before any time is spent.
 
-    `by_length` gives more overrides from a training length, `seeds` the seeds from that of the first config (None:
-    each config has its own). ConfigError for two configs that would share a run directory.
+    `fitted` gives more overrides for an experiment, `seeds` the seeds from that of the first config (None: each
+    config has its own). ConfigError for two configs that would share a run directory.
     """
-    texts: dict[str, Corpus] = {}
+    texts: dict[str, Source] = {}
     good: list[tuple[Path, Variation, Experiment, str]] = []
     refused: list[Refused] = []
     notes: dict[str, None] = {}
@@ -115,12 +115,13 @@ def plan(
         try:
             changes = {**overrides, **variation.changes}
             experiment = resolve(path, changes).experiment
-            more = by_length(experiment.training.length)
+            more = fitted(experiment)
             experiment = resolve(path, {**changes, **more}).experiment
-            if experiment.data not in texts:
-                texts[experiment.data] = corpora.load(experiment.data)
-            corpus = texts[experiment.data]
-            corpora.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
+            key = json.dumps(experiment.data, sort_keys=True)
+            if key not in texts:
+                texts[key] = sources.load(experiment.data)
+            corpus = texts[key]
+            sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
             notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
         except PeError as error:
             named = str(path) in str(error)
@@ -152,9 +153,9 @@ def plan(
     return Plan(list(runs.values()), refused, list(notes))
 
 
-def fitting(corpus: Corpus, evaluation: EvaluationConfig) -> list[str]:
+def fitting(corpus: Source, evaluation: EvaluationConfig) -> list[str]:
     """Notes on the lengths that the text cannot hold. CorpusError where it can hold none."""
-    text = Text(len(corpus.ids), corpus.held_start)
+    text = sources.extent(corpus)
     lost = too_long(text, evaluation)
     if sum(map(len, lost.values())) == len(evaluation.protocols) * len(evaluation.lengths):
         why = next(iter(next(iter(lost.values())).values()))

@@ -6,21 +6,21 @@ The name of a built-in corpus is never taken for a file; write `./pydocs` for a 
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pe_cli import samplers
+from pe_cli import samplers, tasks
 from pe_cli.corpus import BUILT_IN, is_built_in
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import ModelSpec
-from pe_cli.errors import ConfigError, Problem, SectionError, canonical, message, nearest, refused
+from pe_cli.errors import ConfigError, SectionError, canonical, message, nearest, refused
 from pe_cli.experiment import (
+    INSTANCES_SCORED,
     NAMED_BLOCKS,
     PROTOCOLS,
     EvaluationConfig,
@@ -28,12 +28,15 @@ from pe_cli.experiment import (
     ModelConfig,
     TrainingConfig,
     doubled_lengths,
+    task_lengths,
     training_identity,
 )
 from pe_cli.model import parameter_counts
-from pe_cli.schema import Section, problems, shown
-from pe_cli.stated import Stated, leaves
-from pe_cli.yaml_source import Source, parse, read_file, written
+from pe_cli.homes import explained
+from pe_cli.protocols import INSTANCES
+from pe_cli.schema import problems, shown
+from pe_cli.stated import Stated, leaves, task_block
+from pe_cli.yaml_source import Source, parse, parse_value, read_file, written
 
 __all__ = [
     "PROTOCOLS",
@@ -42,6 +45,7 @@ __all__ = [
     "ModelConfig",
     "Resolved",
     "TrainingConfig",
+    "data_named",
     "doubled_lengths",
     "load_experiment",
     "resolve",
@@ -105,6 +109,12 @@ def with_evaluation(experiment: Experiment, overrides: Mapping[str, str | int | 
     return _checked(stated)
 
 
+def data_named(text: str) -> str | dict[str, Any]:
+    """What --data names: a corpus or file as it is, a task as a block with all of its options."""
+    found = parse_value(text, f"--data {text}") if text.lstrip().startswith("{") else text
+    return tasks.canonical_data(found)
+
+
 def to_yaml(subject: Resolved | Experiment) -> str:
     """YAML that resolves to the same experiment; for a Resolved, each value's origin stands behind it."""
     resolved = subject if isinstance(subject, Resolved) else Resolved(subject)
@@ -114,10 +124,8 @@ def to_yaml(subject: Resolved | Experiment) -> str:
 def _place_data(stated: Stated, folder: Path) -> None:
     """Replace `data` by the name of a built-in corpus or the absolute path of a file that exists."""
     data = stated.values.get("data")
-    if isinstance(data, Mapping):
-        raise ConfigError(f"{stated.place('data')}data: no tasks are known; name a corpus or a text file")
-    if not isinstance(data, str):
-        return  # left out, or refused with the other keys
+    if not isinstance(data, str) or isinstance(task_block(data), Mapping):
+        return  # left out, or a task, or refused with the other keys
     if is_built_in(data):
         stated.values["data"] = canonical(data)
         return
@@ -130,7 +138,9 @@ def _place_data(stated: Stated, folder: Path) -> None:
         raise ConfigError(stated.place("data") + problem)
     if not os.path.exists(path):
         problem = f"data: {shown(data)} is neither a built-in corpus nor a file (looked for {path})"
-        raise ConfigError(stated.place("data") + problem + nearest(data, BUILT_IN))
+        raise ConfigError(
+            stated.place("data") + problem + nearest(data, [*BUILT_IN, *(f"task:{name}" for name in tasks.names())])
+        )
     stated.values["data"] = path
 
 
@@ -138,12 +148,16 @@ def _checked(stated: Stated, name: str | None = None) -> Experiment:
     """The experiment; `name` is its default name ("": the encoding's), None where it must be stated."""
     values = dict(stated.values)
     _refuse_empty(stated, stated.empty & NAMED_BLOCKS.keys())
-    for key, read_block in (("encoding", registry.canonical_block), ("positions", samplers.canonical_block)):
-        if key in values:
+    for key, read_block in (
+        ("encoding", registry.canonical_block),
+        ("positions", samplers.canonical_block),
+        ("data", tasks.canonical_data),
+    ):
+        if key in values and (key != "data" or isinstance(task_block(values[key]), Mapping)):
             try:
                 values[key] = read_block(values[key])
             except SectionError as error:
-                raise _refused(error.under(key).problems, stated) from None
+                raise explained(error.under(key).problems, stated) from None
     if name is not None:
         values.setdefault(
             "name", name or (values["encoding"]["name"] if "encoding" in values else NAMED_BLOCKS["encoding"])
@@ -151,7 +165,7 @@ def _checked(stated: Stated, name: str | None = None) -> Experiment:
     try:
         experiment = Experiment.model_validate(values)
     except ValidationError as error:
-        raise _refused(problems(error), stated) from None
+        raise explained(problems(error), stated) from None
     _refuse_empty(stated, stated.empty - {"model", "training", "evaluation"})
     return _fitted(experiment, stated)
 
@@ -164,7 +178,8 @@ def _refuse_empty(stated: Stated, keys: set[str]) -> None:
 
 
 def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
-    """The experiment with the evaluation that follows from the training length, where none was stated."""
+    """The experiment with the evaluation that follows from the training length or the task, where none was stated."""
+    experiment = _fitted_to_data(experiment, stated)
     evaluation, length = experiment.evaluation, experiment.training.length
     fitting: dict[str, Any] = {}
     if "lengths" not in evaluation.model_fields_set:
@@ -176,6 +191,44 @@ def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
         text = f"must be at most training.length {length}, not {evaluation.scored}"
         raise ConfigError(f"{place}evaluation.scored: {text}")
     return experiment.model_copy(update={"evaluation": evaluation.model_copy(update=fitting)})
+
+
+def _fitted_to_data(experiment: Experiment, stated: Stated) -> Experiment:
+    """A task has a protocol of its own, lengths of its own, and training windows that its longest instance fills."""
+    data, evaluation, training = experiment.data, experiment.evaluation, experiment.training
+    is_task = not isinstance(data, str)
+    if "protocols" in evaluation.model_fields_set and (INSTANCES in evaluation.protocols) != is_task:
+        right = f"a task has the protocol {INSTANCES}" if is_task else f"{INSTANCES} is the protocol of tasks"
+        place = stated.place("evaluation.protocols")
+        raise ConfigError(f"{place}evaluation.protocols: {right}, not {', '.join(evaluation.protocols)}")
+    if isinstance(data, str):
+        return experiment
+    if training.length_range is not None:
+        raise ConfigError(
+            f"{stated.place('training.length_range', 'data')}training.length_range: a task draws the length of every "
+            "instance by itself, from data.min_length to data.max_length; leave it out"
+        )
+    needed = tasks.build(data).fed(experiment.trained_length)
+    if "length" not in training.model_fields_set:
+        training = training.model_copy(update={"length": needed})
+    elif training.length < needed:
+        place = stated.place("training.length", "data")
+        raise ConfigError(
+            f"{place}training.length: must be at least {needed}, which the longest instance of {data['task']} fills "
+            f"(max_length {experiment.trained_length}), not {training.length}; left out, it follows from the task"
+        )
+    own = {
+        "lengths": task_lengths(experiment.trained_length),
+        "windows": INSTANCES_SCORED,
+        "protocols": (INSTANCES,),
+    }
+    fitting = {key: value for key, value in own.items() if key not in evaluation.model_fields_set}
+    evaluation = evaluation.model_copy(update=fitting)  # its fields count as set from here on
+    try:
+        training = TrainingConfig.model_validate(training.model_dump())  # the batch may be too large now
+    except ValidationError as error:
+        raise explained([problem._replace(key="training") for problem in problems(error)], stated) from None
+    return experiment.model_copy(update={"training": training, "evaluation": evaluation})
 
 
 def _build_once(experiment: Experiment, stated: Stated) -> None:
@@ -212,43 +265,3 @@ def spec_of(experiment: Experiment, alphabet: str) -> ModelSpec:
         max_position=training.longest,
         log_n=sizes.log_n,
     )
-
-
-def _refused(found: Sequence[Problem], stated: Stated) -> ConfigError:
-    return ConfigError(message([_with_home(problem, stated) for problem in found], stated.place))
-
-
-def _with_home(problem: Problem, stated: Stated) -> Problem:
-    """For a key that stands in the wrong block, the block where it belongs."""
-    if problem.key == "name" and "name" not in stated.values:
-        return problem._replace(text=f"{problem.text}; this is the file's name: state a `name:`")
-    leaf = problem.key.rpartition(".")[-1]
-    if problem.known is None:
-        return problem
-    homes = list(_dotted(Experiment))
-    near = difflib.get_close_matches(canonical(leaf), problem.known, n=1, cutoff=0.8)
-    elsewhere = {home.rpartition(".")[-1] for home in homes} - set(problem.known)
-    if near and canonical(leaf) not in elsewhere:
-        return problem
-    if not problem.key.startswith("encoding."):
-        block = registry.canonical_block(stated.values.get("encoding", NAMED_BLOCKS["encoding"]))
-        homes += [f"encoding.{option}" for option in block]
-    if canonical(problem.key) in homes:
-        parent, _, key = canonical(problem.key).rpartition(".")
-        return problem._replace(text=f"unknown key; write `{key}:` under `{parent}:`")
-    fitting = [home for home in homes if canonical(leaf) == home.rpartition(".")[-1]]
-    if not fitting:
-        close = difflib.get_close_matches(canonical(leaf), [home.rpartition(".")[-1] for home in homes], n=1)
-        fitting = [home for home in homes if home.rpartition(".")[-1] in close]
-    if not fitting:
-        return problem
-    blocks = " or ".join(f"under {home.rpartition('.')[0]}:" if "." in home else "at the top level" for home in fitting)
-    names = " or ".join(f"'{home}'" for home in fitting)
-    return problem._replace(text=f"unknown key here; did you mean {names}? It belongs {blocks}")
-
-
-def _dotted(section: type[Section], prefix: str = "") -> Iterator[str]:
-    for name, info in section.model_fields.items():
-        yield f"{prefix}{name}"
-        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
-            yield from _dotted(info.annotation, f"{prefix}{name}.")

@@ -233,6 +233,11 @@ class Batches:
         length = int(torch.randint(low, high + 1, (), generator=self._generator))
         return length, max(1, round(self._batch_size * self._length / length))
 
+    def pair(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is fed (B, length) and what is to follow (B, length)."""
+        windows = self.next()
+        return windows[:, :-1], windows[:, 1:]
+
     @property
     def digest(self) -> str:
         """SHA-256 (hex) chained over the windows drawn so far: equal for runs that saw the same."""
@@ -244,10 +249,15 @@ class Batches:
 
     def restore(self, state: BatchState) -> None:
         """Go on from a `state()` bit for bit. Raises RunError for a state that cannot be one."""
-        try:
-            if len(bytes.fromhex(state["digest"])) != hashlib.sha256().digest_size:
-                raise ValueError("the digest is no SHA-256")
-            self._generator.set_state(state["generator"])
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise RunError(f"the saved state of the training batches is damaged: {error}") from error
-        self._digest = state["digest"]
+        self._digest = restored(self._generator, state)
+
+
+def restored(generator: torch.Generator, state: BatchState) -> str:
+    """The digest of a saved state, with its generator put back. RunError for a state that cannot be one."""
+    try:
+        if len(bytes.fromhex(state["digest"])) != hashlib.sha256().digest_size:
+            raise ValueError("the digest is no SHA-256")
+        generator.set_state(state["generator"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise RunError(f"the saved state of the training batches is damaged: {error}") from error
+    return state["digest"]

@@ -36,6 +36,15 @@ class Curve:
     def of(self, protocol: str) -> Curve:
         return replace(self, rows=self.rows[self.rows["protocol"] == protocol])
 
+    def showing(self, measure: str) -> Curve:
+        """The same rows with another column, and its interval where that of the loss is shown, in place of the loss."""
+        numbers = {end: pd.to_numeric(self.rows[f"{measure}{end}"]) for end in ("", "_low", "_high")}
+        shown = self.rows["loss_low"].notna()
+        rows = self.rows.assign(
+            loss=numbers[""], loss_low=numbers["_low"].where(shown), loss_high=numbers["_high"].where(shown)
+        )
+        return replace(self, rows=rows)
+
     @property
     def last(self) -> float:
         """The loss at the greatest length; curves without any come last."""

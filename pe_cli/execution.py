@@ -15,15 +15,15 @@ from typing import Protocol
 
 import torch
 
-from pe_cli import corpus as corpora
+from pe_cli import sources
 from pe_cli.comparison import Outcome, Planned
 from pe_cli.config import Experiment
-from pe_cli.corpus import Corpus
 from pe_cli.errors import Interrupted, PeError, RunError, RunFailed
 from pe_cli.evaluation import is_out_of_memory
 from pe_cli.extrapolation import draw, extrapolate, is_current, open_evaluation
 from pe_cli.runs import Run, create, open_run
 from pe_cli.signals import interruptible
+from pe_cli.sources import Source
 from pe_cli.trained import open_trained
 from pe_cli.training import Observer, Progress, Trainer
 
@@ -64,7 +64,7 @@ class Watcher(Protocol):
 def train_run(
     run: Run,
     experiment: Experiment,
-    corpus: Corpus,
+    corpus: Source,
     device: torch.device,
     observer: Observer,
     interrupted: Callable[[], int | None],
@@ -219,7 +219,7 @@ def train_and_evaluate(
     experiment = planned.experiment
     resume = path.exists() and not settings.force
     run = create(settings.root, experiment.name, planned.identity, experiment.seed, force=settings.force, resume=resume)
-    corpus = corpora.load(experiment.data, run.text("alphabet") if run.info else None)
+    corpus = sources.load(experiment.data, run.text("alphabet") if run.info else None)
     run = train_run(run, experiment, corpus, device, sender, received)
     if run.status != "finished":
         return Outcome(planned, run.status, run.info.get("reason"), run.path)

@@ -18,13 +18,15 @@ from pydantic import (
     model_validator,
 )
 
-from pe_cli import samplers
+from pe_cli import samplers, tasks
 from pe_cli.encodings import registry
 from pe_cli.errors import canonical, nearest
+from pe_cli.protocols import INSTANCES
 from pe_cli.schema import Section, shown
 from pe_cli.strategies import Entries
 
-PROTOCOLS = ("same_targets", "non_overlapping", "sliding")
+PROTOCOLS = ("same_targets", "non_overlapping", "sliding", INSTANCES)
+INSTANCES_SCORED = 256
 LONGEST = 2**24
 """Ids are float32, which counts without gaps up to here."""
 MOST_AT_ONCE = 2**24
@@ -187,8 +189,8 @@ class Experiment(Section):
 
     name: str
     seed: NonNegativeInt = 1337
-    data: str = "pydocs"
-    """A built-in corpus or the absolute path of a text file."""
+    data: Annotated[str | dict[str, Any], BeforeValidator(tasks.canonical_data)] = "pydocs"
+    """A built-in corpus, the absolute path of a text file, or a task with its options."""
     encoding: Annotated[dict[str, Any], BeforeValidator(registry.canonical_block)] = {"name": NAMED_BLOCKS["encoding"]}
     positions: Annotated[dict[str, Any], BeforeValidator(samplers.canonical_block)] = {
         "name": NAMED_BLOCKS["positions"]
@@ -201,6 +203,20 @@ class Experiment(Section):
     @classmethod
     def _names_a_directory(cls, name: str) -> str:
         return directory_name(name)
+
+    @property
+    def is_task(self) -> bool:
+        return not isinstance(self.data, str)
+
+    @property
+    def trained_length(self) -> int:
+        """The longest length of training, counted as `evaluation.lengths` are: a task counts in its own way."""
+        return self.training.length if isinstance(self.data, str) else int(self.data["max_length"])
+
+
+def task_lengths(longest: int) -> tuple[int, ...]:
+    """Half of the longest length of training, and that itself to four times."""
+    return tuple(sorted({max(2, longest // 2), *(longest * factor for factor in (1, 2, 3, 4))} - {1}))
 
 
 def training_identity(experiment: Experiment, data_hash: str) -> str:

@@ -9,13 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from pe_cli import attended, attention_plots, files, plots, reports, samplers, strategies
-from pe_cli import corpus as corpora
+from pe_cli import answer_tables, attended, attention_plots, files, plots, reports, samplers, sources, strategies
 from pe_cli.attended import Attended
-from pe_cli.config import EvaluationConfig
+from pe_cli.config import PROTOCOLS, EvaluationConfig, data_named
 from pe_cli.corpus import Corpus
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS, Evaluation, Tables
+from pe_cli.protocols import INSTANCES, Text
+from pe_cli.sources import Source
+from pe_cli.task_evaluation import TaskEvaluation
 from pe_cli.trained import Trained
 from pe_cli.versions import versions
 
@@ -27,11 +29,18 @@ def open_evaluation(trained: Trained, settings: EvaluationConfig, data: str | No
 
     RunError where its own text has changed since the training.
     """
-    return Evaluation(trained, text_for(trained, data), settings)
+    source = source_for(trained, data)
+    is_task = not isinstance(source, Corpus)
+    if is_task != trained.experiment.is_task:  # asked for what it was not trained on
+        settings = settings.model_copy(update={"protocols": (INSTANCES,) if is_task else PROTOCOLS[:1]})
+    if isinstance(source, Corpus):
+        return Evaluation(trained, source, settings)
+    return TaskEvaluation(trained, source, settings)
 
 
-def text_for(trained: Trained, data: str | None) -> Corpus:
-    corpus = corpora.load(trained.experiment.data if data is None else data, trained.alphabet)
+def source_for(trained: Trained, data: str | None) -> Source:
+    asked = trained.experiment.data if data is None else data_named(data)
+    corpus = sources.load(asked, trained.alphabet)
     then = trained.run.text("data_hash")
     if data is None and corpus.data_hash != then:
         raise RunError(
@@ -56,7 +65,7 @@ def write(evaluation: Evaluation, tables: Tables) -> None:
     files.write_csv(path / "windows.csv", tables.windows, WINDOW_COLUMNS)
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)
-    files.write_text(path / "extrapolation.md", reports.document(title(evaluation), [report(evaluation, tables)]))
+    files.write_text(path / "extrapolation.md", reports.document(title(evaluation), reported(evaluation, tables)))
     if all(row["status"] != "out_of_memory" for row in tables.extrapolation):  # which may go better next time
         files.write_json(path / MADE_FROM, made_from(evaluation))
 
@@ -120,15 +129,27 @@ def report_attention(evaluation: Evaluation, found: Attended) -> reports.Table:
 
 
 def title(evaluation: Evaluation) -> str:
-    return f"{evaluation.trained.run.path.name}: loss beyond the training length"
+    what = "loss" if isinstance(evaluation.text, Text) else f"{evaluation.corpus.name}: right answers"
+    return f"{evaluation.trained.run.path.name}: {what} beyond the training length"
+
+
+def reported(evaluation: Evaluation, tables: Tables) -> list[reports.Table]:
+    """The table of a run, and where depths were asked one that tells them apart."""
+    windows = pd.DataFrame(tables.windows, columns=list(WINDOW_COLUMNS))
+    return [report(evaluation, tables), *answer_tables.by_depth(windows)]
 
 
 def report(evaluation: Evaluation, tables: Tables) -> reports.Table:
     """The table of a run for a terminal or a file."""
-    rows, settings = tables.extrapolation, evaluation.settings
+    rows, settings, text = tables.extrapolation, evaluation.settings, evaluation.text
+    protocols = [reports.PROTOCOLS[name] for name in settings.protocols]
+    if not isinstance(text, Text):
+        options = ", ".join(f"{key} {value}" for key, value in text.options.model_dump().items())
+        facts = [*protocols, f"{evaluation.corpus.name} ({options}), {settings.windows} instances at each length"]
+        return answer_tables.extrapolation(f"Right answers to the {evaluation.corpus.name}", rows, facts)
     facts = [
-        *(reports.PROTOCOLS[name] for name in settings.protocols),
-        f"text: {evaluation.corpus.name}, {evaluation.text.held_out:,} held-out characters",
+        *protocols,
+        f"text: {evaluation.corpus.name}, {text.held_out:,} held-out characters",
         *reports.fewer_blocks(rows, settings.windows, settings.scored),
         *strategies.left_out(
             evaluation.trained.model.encoding.name, evaluation.asked, [row["strategy"] for row in rows]

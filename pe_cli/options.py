@@ -64,7 +64,9 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, e.g. training.steps=500.")
 ]
 Encoding = Annotated[str | None, typer.Option("--encoding", metavar="NAME", help="The position encoding.")]
-Data = Annotated[str | None, typer.Option("--data", metavar="NAME_OR_PATH", help="A built-in corpus or a text file.")]
+Data = Annotated[
+    str | None, typer.Option("--data", metavar="NAME_OR_PATH", help="A built-in corpus, a text file, or task:NAME.")
+]
 Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="The seed of weights, data and dropout.")]
 Out = Annotated[
     Path,

@@ -15,6 +15,7 @@ from pe_cli import curves
 from pe_cli.curves import Curve, printed
 from pe_cli.drawing import drawing, save
 from pe_cli.errors import RunError
+from pe_cli.protocols import INSTANCES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,11 @@ SPREAD = 2.5
 """Where the largest loss is above this many times the smallest, the axis is logarithmic, and ..."""
 CLOSE_UP = 1.5
 """... a second panel shows the losses up to this many times the smallest, on a linear one."""
+ANSWERS = {
+    "exact_match": "exact match: whole answers",
+    "accuracy": "accuracy: characters",
+}
+"""What is drawn of tasks."""
 _SMALL: dict[str, Any] = {"fontsize": 8, "color": "#444444"}
 _DPI = 150
 _PANEL = (5.6, 3.7)
@@ -45,7 +51,7 @@ def plot_extrapolation(rows: pd.DataFrame, path: Path, title: str) -> None:
     RunError, with the file named, for whatever goes wrong.
     """
     with drawing(path):
-        save(_losses_by_length(curves.of_strategies(rows), title), path)
+        save(_by_length(curves.of_strategies(rows), title), path)
 
 
 def plot_comparison(rows: pd.DataFrame, path: Path, title: str) -> None:
@@ -55,7 +61,7 @@ def plot_comparison(rows: pd.DataFrame, path: Path, title: str) -> None:
     whatever goes wrong.
     """
     with drawing(path):
-        save(_losses_by_length(curves.of_configs(rows), title), path)
+        save(_by_length(curves.of_configs(rows), title), path)
 
 
 def plot_run(
@@ -80,12 +86,50 @@ def tick_lengths(lengths: Sequence[int], always: Sequence[int] = ()) -> list[int
     return sorted(chosen)
 
 
+def _by_length(drawn: Sequence[Curve], title: str) -> Figure:
+    """Right answers where all rows are of tasks, else losses."""
+    if not drawn:
+        raise RunError("there are no rows")
+    of_tasks = all(name == INSTANCES for curve in drawn for name in curve.rows["protocol"])
+    return _answers_by_length(drawn, title) if of_tasks else _losses_by_length(drawn, title)
+
+
+def _answers_by_length(drawn: Sequence[Curve], title: str) -> Figure:
+    """One panel for each measure, from nothing right to everything."""
+    from matplotlib.figure import Figure
+
+    rows = pd.concat([curve.rows for curve in drawn])
+    with_answers = [curve for curve in drawn if len(curve.drawn)]
+    shown = sorted(with_answers, key=lambda curve: curve.showing("exact_match").last, reverse=True)
+    labels = {curve.label: textwrap.wrap(curve.label, 36) for curve in shown}
+    width = _PANEL[0] * len(ANSWERS) + _LEGEND_WIDTH
+    notes = [line for note in _notes(drawn, [INSTANCES]) for line in textwrap.wrap(note, round(width * 16))]
+    legend = sum(0.04 + _LEGEND_LINE * len(lines) for lines in labels.values())
+    height = max(_PANEL[1] + 0.9, legend + 0.3) + 0.14 * len(notes)
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+    panels = figure.subplots(1, len(ANSWERS), sharey=True, squeeze=False)[0]
+    handles: dict[str, Line2D] = {}
+    for axes, (measure, heading) in zip(panels, ANSWERS.items(), strict=True):
+        for curve in shown:
+            part = curve.showing(measure)
+            handles.setdefault(part.label, _draw(axes, part, 0.15 if len(shown) <= 4 else 0.08))
+        length_axis(axes, rows)
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_xlabel("length of the instance")
+        _head(axes, INSTANCES, [], sorted(rows["train_length"].unique()))
+        axes.set_title(heading, loc="left", pad=18)
+    figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
+    if handles:
+        words = ["\n".join(labels[label]) for label in handles]
+        figure.legend(handles.values(), words, loc="outside right upper", handlelength=3.2)
+    figure.supxlabel("\n".join(notes), x=0.01, ha="left", linespacing=1.35, **_SMALL)
+    return figure
+
+
 def _losses_by_length(drawn: Sequence[Curve], title: str) -> Figure:
     """Columns of panels: protocols. Rows: all losses, and a close-up where they spread far."""
     from matplotlib.figure import Figure
 
-    if not drawn:
-        raise RunError("there are no rows")
     rows = pd.concat([curve.rows for curve in drawn])
     losses = rows[rows["drawn"]]["loss"]
     far = len(losses) > 0 and losses.min() > 0 and losses.max() > SPREAD * losses.min()
@@ -150,6 +194,9 @@ def _run(
     _clear(by_step)
     for axes, protocol in zip(by_length, protocols, strict=True):
         parts = [part for curve in drawn if len((part := curve.of(protocol)).drawn)]
+        if protocol == INSTANCES:
+            parts = [part.showing("exact_match") for part in parts]
+            axes.set_ylabel("exact match")
         for part in parts:
             _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08).set_label(part.label)
         rows = pd.concat([curve.of(protocol).rows for curve in drawn])
@@ -157,7 +204,7 @@ def _run(
         axes.set_xlabel("length of the evaluation window (characters)")
         _head(axes, protocol, parts, sorted(rows["train_length"].unique()))
         losses = rows[rows["drawn"]]["loss"]
-        if len(losses) and 0 < SPREAD * losses.min() < losses.max():
+        if protocol != INSTANCES and len(losses) and 0 < SPREAD * losses.min() < losses.max():
             _logarithmic(axes)
             axes.set_ylabel("loss, logarithmic")
     for axes in (by_step, *by_length):

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+INSTANCES = "instances"
+"""The one protocol of tasks: they have no text to cut into windows."""
+
 
 @dataclass(frozen=True)
 class Targets:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pe_cli.protocols import INSTANCES
 from pe_cli.tables import Column
 
 PROTOCOLS = {
@@ -24,6 +25,11 @@ PROTOCOLS = {
         "sliding: windows of the length advance over the held-out text by the stride and each character counts once, "
         "at the end of its window but for the first one; every window counts its ids from the start, so the largest "
         "id is what tells how far beyond the training length a model was taken"
+    ),
+    INSTANCES: (
+        "instances: fresh instances of the task at every length; the characters of the answer count, each given the "
+        "right ones before it; exact match: answers with every character the likeliest one, which is what greedy "
+        "generation would write; accuracy: the share of such characters"
     ),
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pe_cli.encodings.views import Positions
+from pe_cli.instances import InstanceTargets
 from pe_cli.model import Transformer
 from pe_cli.protocols import Targets
 
@@ -47,6 +49,64 @@ def character_losses(
     finally:
         model.train(was_training)
     return losses, largest_id
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of the scored characters of each instance: losses in nats (float64), and whether each was the likeliest one."""
+
+    losses: list[np.ndarray]
+    right: list[np.ndarray]
+    largest_id: float
+
+
+def answer_losses(
+    model: Transformer,
+    targets: InstanceTargets,
+    batch_size: int,
+    advance: Callable[[int], None] = lambda chars: None,
+) -> Answers:
+    """Losses of the characters that count in each instance, given all the right ones before them.
+
+    To write the likeliest character every time gives the whole answer exactly where each of its characters is the
+    likeliest after the right ones before it: one pass tells what greedy generation would write. Equal logits count
+    as a mistake unless the right character comes first in the alphabet, as they would be there. Where ids are drawn
+    at random, the instances take the draws of the sampler in turn.
+    """
+    device = next(model.parameters()).device
+    was_training = model.training
+    count, width = targets.rows.scored.shape
+    losses, right = [np.empty(0)] * count, [np.empty(0, dtype=bool)] * count
+    largest_id = 0.0
+    model.eval()
+    try:
+        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
+            for one, rows in in_turn(model, width, count, batch_size):
+                text = torch.from_numpy(targets.rows.tokens[rows]).to(device)
+                scored = targets.rows.scored[rows]
+                last = scored.shape[1] - int(scored.argmax(axis=1).min())  # no logits before the first that counts
+                logits = one(text[:, :-1], scored=last)
+                wanted = text[:, -last:]
+                flat = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), reduction="none")
+                costs = flat.view_as(wanted).double().cpu().numpy()
+                likeliest = (logits.argmax(dim=-1) == wanted).cpu().numpy()
+                for place, row in enumerate(rows):
+                    counts = scored[place, -last:]
+                    losses[row], right[row] = costs[place, counts], likeliest[place, counts]
+                largest_id = max(largest_id, *(float(leaf.ids.max()) for leaf in ids_of(one, text)))
+                advance(int(targets.lengths[rows].sum()))
+    finally:
+        model.train(was_training)
+    return Answers(losses, right, largest_id)
+
+
+def in_turn(model: Transformer, width: int, count: int, batch_size: int) -> Iterator[tuple[Transformer, np.ndarray]]:
+    """The model in each draw of its ids, with a batch of the numbers 0 … count − 1 that fall to that draw."""
+    drawn = model.encoding.draws(width)
+    for number, encoding in enumerate(drawn):
+        rows = np.arange(number, count, len(drawn))
+        for start in range(0, len(rows), batch_size):
+            yield model.using(encoding), rows[start : start + batch_size]
 
 
 def ids_of(model: Transformer, text: Tensor) -> list[Positions]:

@@ -9,6 +9,8 @@ from pe_cli.errors import ConfigError
 from pe_cli.schema import shown
 from pe_cli.yaml_source import Source, parse_value
 
+TASK = "task"
+"""The key that makes a block under `data` a task; `task:copy` is short for `{task: copy}`."""
 _OWN_OPTION = {"encoding", "data", "seed"}
 """Keys that the command line has an option of their own for."""
 _LONGEST_TYPED = 1000  # an encoding with all its parts is worth showing whole
@@ -39,7 +41,9 @@ class Stated:
         if block_key in self.labels and block_key != key:
             raise ConfigError(f"{label}: {self.labels[block_key]} says which already; keep one of them")
         value: Any = text
-        if key.split(".")[0] in self.named_blocks:
+        if key == "data":
+            value = task_block(parse_value(text, label) if text.lstrip().startswith("{") else text)
+        elif key.split(".")[0] in self.named_blocks:
             if not text.strip():
                 raise ConfigError(f"{label}: {key}: is empty")
             if text.lstrip()[0] in "[{":
@@ -57,6 +61,8 @@ class Stated:
     def _opened(self, block: dict[str, Any], key: str, label: str) -> dict[str, Any]:
         """The block under a dotted key, made where there is none; a bare name becomes a block."""
         part = key.rsplit(".", 1)[-1]
+        if key == "data":
+            block[part] = task_block(block.get(part, {}))
         inner = block.get(part, self.named_blocks.get(key, {}))
         if inner is None:
             inner = "none" if key in self.named_blocks else {}
@@ -87,6 +93,13 @@ class Stated:
             return ""
         places = [self.source.place(key) for key in keys]
         return f"{max(places, key=len)}: "
+
+
+def task_block(data: Any) -> Any:
+    """`task:copy` as {"task": "copy"}; anything else as it is."""
+    if isinstance(data, str) and data.strip().lower().startswith(f"{TASK}:"):
+        return {TASK: data.strip()[len(TASK) + 1 :].strip()}
+    return data
 
 
 def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

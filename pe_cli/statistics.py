@@ -116,3 +116,9 @@ def power(effect: float, count: int) -> float:
     critical = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)
     shift = effect * math.sqrt(count)
     return float(stats.nct.sf(critical, count - 1, shift) + stats.nct.cdf(-critical, count - 1, shift))
+
+
+def share(successes: int, count: int) -> Estimate:
+    """A share of independent trials with Wilson's interval, which has a width even where all or none succeed."""
+    interval = stats.binomtest(successes, count).proportion_ci(CONFIDENCE, method="wilson")
+    return Estimate(successes / count, float(interval.low), float(interval.high))

@@ -27,29 +27,12 @@ from pe_cli.statistics import (
 )
 
 SUMMARY_COLUMNS = (
-    "name",
-    "encoding",
-    "positions",
-    "strategy",
-    "train_length",
-    "length",
-    "protocol",
-    "seeds",
-    "loss",
-    "loss_low",
-    "loss_high",
-    "baseline",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "rank",
-    "spread",
-    "difference_spread",
-    "clear",
-    "seeds_needed",
-    "variation",
-)
-ORDERING_COLUMNS = ("length", "protocol", "better", "worse", "variation", "verdict")  # fmt: skip
+    "name", "encoding", "positions", "strategy", "train_length", "length", "protocol", "seeds", "loss", "loss_low",
+    "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank", "accuracy", "accuracy_low",
+    "accuracy_high", "exact_match", "exact_match_low", "exact_match_high", "spread", "difference_spread", "clear",
+    "seeds_needed", "variation",
+)  # fmt: skip
+ORDERING_COLUMNS = ("length", "protocol", "better", "worse", "variation", "verdict")
 KEYS = ("name", "encoding", "positions", "strategy", "train_length", "length", "protocol")
 
 
@@ -57,7 +40,8 @@ KEYS = ("name", "encoding", "positions", "strategy", "train_length", "length", "
 class Scored:
     """The windows of one run and strategy at one length and protocol, by seed.
 
-    `places` tells which characters they are: text, and the number and size of each window.
+    `losses` may be anything else of which less is better. `places` tells which characters they are: text, and the
+    number and size of each window.
     """
 
     places: dict[int, tuple[Any, ...]]
@@ -95,9 +79,9 @@ def summarise(
     `windows` has the losses of single windows with name, seed and data_hash. Intervals are over seeds (Student's t)
     where there are several, else over windows (bootstrap). The names in `diverged` have no rank: the mean of the
     seeds that did not diverge would flatter them. Names in `varied` have the baseline, and are ranked among those, of
-    their own variation.
+    their own variation. Tasks have shares of right answers, too, and are ranked by those.
     """
-    scored = by_entry(windows)
+    scored, deciding = by_entry(windows), by_entry(decisive(windows))
     variants = varied or {}
     summary: list[dict[str, Any]] = []
     for values, group in rows.groupby(list(KEYS), sort=False):
@@ -107,9 +91,10 @@ def summarise(
         variant = variants.get(name, Varied(name, "", baseline))
         losses: list[float] = []
         differences: list[float] = []
-        loss = difference = UNKNOWN
+        loss = difference = accuracy = exact_match = UNKNOWN
         if len(good) == len(group):
-            losses, loss = good["loss"].tolist(), over_runs(good)
+            losses, loss = good["loss"].tolist(), over_runs(good, "loss")
+            accuracy, exact_match = (within_a_share(over_runs(good, key)) for key in ("accuracy", "exact_match"))
             own, other = (
                 scored.get(place(entry)),
                 scored.get(place({**entry, "name": variant.baseline, "strategy": "none"})),
@@ -127,6 +112,8 @@ def summarise(
                 "difference": difference.value,
                 "difference_low": difference.low,
                 "difference_high": difference.high,
+                **dict(zip(("accuracy", "accuracy_low", "accuracy_high"), accuracy, strict=True)),
+                **dict(zip(("exact_match", "exact_match_low", "exact_match_high"), exact_match, strict=True)),
                 "spread": spread(losses),
                 "difference_spread": spread(differences),
                 "clear": verdict(difference),
@@ -138,19 +125,32 @@ def summarise(
     ranked = frame[frame["loss"].notna() & ~frame["name"].isin(list(diverged))]
     found: dict[Any, int] = {}
     for _, together in ranked.groupby(["length", "protocol", "variation"]):
-        of_each = [scored.get(place(entry)) for entry in together.to_dict("records")]
-        found |= dict(zip(together.index, ranks(of_each, together["loss"].tolist()), strict=True))
+        of_each = [deciding.get(place(entry)) for entry in together.to_dict("records")]
+        found |= dict(zip(together.index, ranks(of_each), strict=True))
     frame["rank"] = pd.Series(found, dtype="Int64").reindex(frame.index)
     frame["seeds_needed"] = frame["seeds_needed"].astype("Int64")
     return frame[list(SUMMARY_COLUMNS)]
 
 
-def over_runs(rows: pd.DataFrame) -> Estimate:
+def over_runs(rows: pd.DataFrame, key: str) -> Estimate:
     """The mean over seeds; one seed has its interval over windows."""
     if len(rows) > 1:
-        return over_seeds(rows["loss"].tolist())
-    single = rows.iloc[0]
-    return Estimate(single["loss"], single["loss_low"], single["loss_high"])
+        return over_seeds(rows[key].tolist())
+    return Estimate(*(float(rows.iloc[0][name]) for name in (key, f"{key}_low", f"{key}_high")))
+
+
+def within_a_share(estimate: Estimate) -> Estimate:
+    """Student's t does not know that a share ends at 0 and 1."""
+    return Estimate(estimate.value, *map(float, np.clip(estimate[1:], 0, 1)))
+
+
+def decisive(windows: pd.DataFrame) -> pd.DataFrame:
+    """What ranks are by in place of the losses: of a task, whether an answer is wrong; of a text, the losses."""
+    if windows.empty:
+        return windows
+    asked = windows["right_chars"].notna()
+    wrong = (windows["right_chars"] < windows["scored_chars"]).astype(float)
+    return windows.assign(loss=windows["loss"].mask(asked, wrong), scored_chars=windows["scored_chars"].mask(asked, 1))
 
 
 def place(entry: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -188,7 +188,7 @@ def paired(own: Scored, other: Scored) -> tuple[list[float], Estimate]:
     return differences, over_windows((own.losses[seed] - other.losses[seed]) * own.counts[seed], own.counts[seed])
 
 
-def ranks(entries: Sequence[Scored | None], losses: Sequence[float]) -> list[int]:
+def ranks(entries: Sequence[Scored | None]) -> list[int]:
     """1 + the number of runs that are clearly better: paired, their interval excludes zero.
 
     So runs that cannot be told apart from any better one share the first rank, and a run is never put below another
@@ -232,7 +232,7 @@ def orderings(summary: pd.DataFrame, windows: pd.DataFrame, varied: Mapping[str,
 
     The verdict is `same`, `reversed`, `unclear`, or `unknown` where one of the two has no rank there.
     """
-    scored = by_entry(windows)
+    scored = by_entry(decisive(windows))
     found: list[dict[str, Any]] = []
     ranked = summary[summary["rank"].notna()]
     for (length, protocol), together in ranked.groupby(["length", "protocol"]):

@@ -17,17 +17,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pe_cli import files
+from pe_cli import files, sources
 from pe_cli.config import Experiment, TrainingConfig, to_yaml
-from pe_cli.corpus import Batches, Corpus
 from pe_cli.devices import choose_precision
 from pe_cli.errors import Interrupted, RunError
+from pe_cli.instances import TaskData, validation_set
 from pe_cli.model import Transformer
 from pe_cli.optimizers import Optimizers, schedule
 from pe_cli.protocols import Text, sampled
 from pe_cli.runs import Run, weight_sha256
-from pe_cli.scoring import character_losses
+from pe_cli.scoring import answer_losses, character_losses
 from pe_cli.seeds import seeded
+from pe_cli.sources import Source
 from pe_cli.trained import computes, fresh_model
 from pe_cli.versions import versions
 
@@ -73,13 +74,12 @@ class Rows:
 class Trainer:
     """One run being trained. Logging, validation and saving draw no random numbers and change nothing."""
 
-    def __init__(self, run: Run, experiment: Experiment, corpus: Corpus, device: torch.device) -> None:
+    def __init__(self, run: Run, experiment: Experiment, corpus: Source, device: torch.device) -> None:
         self.run, self.experiment, self.corpus, self.device = run, experiment, corpus, device
         self.config = experiment.training
         self.model = fresh_model(experiment, corpus.alphabet).to(device)
         self.optimizers = Optimizers(self.model, self.config)
-        config = self.config
-        self.batches = Batches(corpus.train, config.length, config.batch_size, experiment.seed, config.length_range)
+        self.batches = sources.batches(corpus, self.config, experiment.seed)
         self.ids_generator = seeded(experiment.seed, "ids")
         self.dtype = choose_precision(self.config.precision, device)
         self.rows = Rows()
@@ -151,10 +151,10 @@ class Trainer:
         self.end("finished", None)
 
     def one_step(self, model: Callable[..., Tensor]) -> float:
-        windows = self.batches.next().to(self.device)
+        fed, wanted = (part.to(self.device) for part in self.batches.pair())
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            logits = model(windows[:, :-1], self.ids_generator)
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), windows[:, 1:].flatten())
+            logits = model(fed, self.ids_generator)
+            loss = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip)
         self.optimizers.step(schedule(self.step, self.config.steps, self.config.warmup_steps))
@@ -171,10 +171,14 @@ class Trainer:
         return Progress(self.step, self.config.steps, loss, speed, left)
 
     def validate(self) -> None:
-        """A row of validation.csv: the loss on windows of the training length over the held-out text."""
-        text = Text(len(self.corpus.ids), self.corpus.held_start)
-        windows = sampled(text, self.config.length, VALIDATION_WINDOWS)
-        losses, _ = character_losses(self.model, self.corpus.ids, windows, VALIDATION_BATCH)
+        """A row of validation.csv: the loss on held-out windows of the training length, or on fresh instances."""
+        if isinstance(self.corpus, TaskData):
+            instances = validation_set(self.corpus, VALIDATION_WINDOWS)
+            losses = answer_losses(self.model, instances, VALIDATION_BATCH).losses
+        else:
+            text = Text(len(self.corpus.ids), self.corpus.held_start)
+            windows = sampled(text, self.config.length, VALIDATION_WINDOWS)
+            losses, _ = character_losses(self.model, self.corpus.ids, windows, VALIDATION_BATCH)
         loss = float(np.concatenate(losses).mean())
         self.rows.validation.append(dict(zip(VALIDATION_COLUMNS, (self.step, loss, loss / math.log(2)), strict=True)))
 

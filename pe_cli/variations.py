@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
+from pe_cli.protocols import INSTANCES
 from pe_cli.reports import Table, label, records
 from pe_cli.tables import Column
 
@@ -27,19 +28,20 @@ def sensitivity(protocol: str, summary: pd.DataFrame, orderings: pd.DataFrame) -
 
 
 def at(protocol: str, length: int, summary: pd.DataFrame, orderings: pd.DataFrame) -> Table:
-    """Loss and rank of every run under each recipe at one length, the best as configured first."""
+    """Loss, or exact match of a task, and rank of every run under each recipe, the best as configured first."""
+    measure, best = ("exact_match", -1) if protocol == INSTANCES else ("loss", 1)
     here = summary[summary["length"] == length]
     recipes = list(dict.fromkeys(summary["variation"]))
     rows: dict[str, dict[str, Any]] = {}
     for entry in records(here):
         name = entry["name"].removesuffix(f", {entry['variation']}")
         row = rows.setdefault(label(name, entry["strategy"]), {})
-        row[f"loss {entry['variation']}"], row[f"rank {entry['variation']}"] = entry["loss"], entry["rank"]
+        row[f"value {entry['variation']}"], row[f"rank {entry['variation']}"] = entry[measure], entry["rank"]
     shown = [{"run": run, **row} for run, row in rows.items()]
-    shown.sort(key=lambda row: row.get("loss ", float("inf")))
+    shown.sort(key=lambda row: best * row.get("value ", best * math.inf))
     columns = [Column("run", "run")]
     for recipe in recipes:
-        columns += [Column(f"loss {recipe}", recipe or CONFIGURED, ".3f"), Column(f"rank {recipe}", "rank")]
+        columns += [Column(f"value {recipe}", recipe or CONFIGURED, ".3f"), Column(f"rank {recipe}", "rank")]
     notes = [kept(recipe, shown, orderings[orderings["variation"] == recipe]) for recipe in recipes if recipe]
     notes.append(
         "an ordering of two runs counts where it is clear as configured: the 95 % interval of their paired difference "
@@ -51,7 +53,7 @@ def at(protocol: str, length: int, summary: pd.DataFrame, orderings: pd.DataFram
 def kept(recipe: str, rows: Sequence[dict[str, Any]], orderings: pd.DataFrame) -> str:
     """How many of the clear orderings survive in a recipe, and which do not."""
     both = [
-        (row["loss "], other) for row in rows if "loss " in row and (other := row.get(f"loss {recipe}")) is not None
+        (row["value "], other) for row in rows if "value " in row and (other := row.get(f"value {recipe}")) is not None
     ]
     tau = stats.kendalltau(*zip(*both, strict=True)).statistic if len(both) > 1 else float("nan")
     counts = orderings["verdict"].value_counts()
@@ -62,5 +64,5 @@ def kept(recipe: str, rows: Sequence[dict[str, Any]], orderings: pd.DataFrame) -
     pairs = [f"{better} < {worse}" for better, worse in zip(turned["better"], turned["worse"], strict=True)]
     named = f"; reversed: {', '.join(pairs[:MOST_NAMED])}" if pairs else ""
     more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
-    order = f"; Kendall's tau of the losses {tau:.2f}" if not math.isnan(tau) else ""
+    order = f"; Kendall's tau {tau:.2f}" if not math.isnan(tau) else ""
     return f"{recipe}: of {len(orderings)} clear orderings {words or '0 same'}{named}{more}{order}"

@@ -73,7 +73,10 @@ def test_strategies_corpora_and_tasks() -> None:
     assert corpora["shakespeare"]["size"] == 1_115_394
     assert corpora["shakespeare"]["url"].startswith("https://")
     assert corpora["pydocs"]["url"] is None
-    assert catalogue("tasks") == {"tasks": []}
+    tasks = {row["name"]: row for row in catalogue("tasks")["tasks"]}
+    assert len(tasks) == 10
+    assert tasks["addition"]["options"]["order"]["type"] == "plain or least_first"
+    assert all(row["reference"] and row["line"] for row in tasks.values())
 
 
 def test_an_unknown_kind_is_refused_with_the_nearest() -> None:

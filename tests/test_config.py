@@ -522,8 +522,20 @@ def test_a_file_named_like_a_corpus_is_reached_by_a_path(resolved: Resolver, tmp
     assert resolved("data: ./pydocs").experiment.data == str(tmp_path / "pydocs")
 
 
-def test_tasks_are_not_known(refusal: Callable[..., str]) -> None:
-    assert "no tasks are known" in refusal("data: {task: copy, max_length: 20}")
+def test_a_task_is_checked_like_a_block(refusal: Callable[..., str]) -> None:
+    assert "the task 'cpoy' is not known; did you mean 'copy'?" in refusal("data: {task: cpoy, max_length: 20}")
+    assert "exp.yaml:1: data.max_length: must be a whole number, not 'many' (of copy)" in refusal(
+        "data: {task: copy, max_length: many}"
+    )
+    assert "data.max: unknown key" in refusal("data: {task: copy, max: 20}")
+    assert "the block names no task" in refusal("data: {max_length: 20}")
+    message = refusal("data: task:copy\ntraining: {length: 39}")
+    assert message.startswith("exp.yaml:2: training.length: must be at least 40, which the longest instance of copy")
+    message = refusal("data: task:copy", {"evaluation.protocols": "same_targets"})
+    assert "a task has the protocol instances, not same_targets" in message
+    assert "min_length 9 is above max_length 3" in refusal("data: {task: copy, min_length: 9, max_length: 3}")
+    assert "did you mean 'task:copy'?" in refusal("data: task_copy")
+    assert "is the protocol of tasks" in refusal("evaluation: {protocols: instances}")
 
 
 @pytest.mark.parametrize("name", ["a/b", "", "  ", ".hidden", "..", "a\\nb", "a\\0b", "a\\eb", "é" * 51, "a\\u2028b"])

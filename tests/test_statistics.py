@@ -18,6 +18,7 @@ from pe_cli.statistics import (
     over_windows,
     power,
     seeds_needed,
+    share,
     spread,
     verdict,
 )
@@ -200,3 +201,10 @@ def test_power_is_how_often_a_t_test_finds_the_difference() -> None:
     samples = np.random.default_rng(7).normal(0.9, 1.0, (4000, 8))
     hits = (stats.ttest_1samp(samples, 0.0, axis=1).pvalue < 0.05).mean()
     assert power(0.9, 8) == pytest.approx(hits, abs=0.02)
+
+
+def test_a_share_has_wilsons_interval() -> None:
+    # by hand, with z = 1.959964: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
+    assert share(5, 10) == pytest.approx((0.5, 0.2365931, 0.7634069), abs=1e-6)
+    assert share(20, 20) == pytest.approx((1.0, 0.8388751, 1.0), abs=1e-6)
+    assert share(0, 20).low == 0

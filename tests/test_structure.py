@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pe_cli import samplers, strategies
+from pe_cli import samplers, strategies, tasks
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import PositionEncoding
 
@@ -21,6 +21,7 @@ FILES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 ENCODINGS = [f"pe_cli.encodings.{name}" for name in registry.names()]
+TASKS = [f"pe_cli.tasks.{name}" for name in tasks.names()]
 STRATEGIES = [f"pe_cli.strategies.{name}" for name in strategies.names()]
 SAMPLERS = [f"pe_cli.samplers.{name}" for name in samplers.names()]
 
@@ -28,7 +29,13 @@ SAMPLERS = [f"pe_cli.samplers.{name}" for name in samplers.names()]
 ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
     schema  files  yaml_source  streams  built_in  devices  versions  curves  progress  reports  inspection_tables
+    answer_tables
     drawing  property_tables  console  locks  signals  checkpoint  stated  corpus
+    tasks.base
+    tasks.registry
+    TASKS
+    tasks
+    instances
     runs  plots  summary  variations
     panels  attention_plots
     heatmaps  charts
@@ -44,9 +51,11 @@ ORDER = """
     samplers
     model
     experiment  scoring
+    homes  sources
     config  options  catalogue
     optimizers  trained
     training  evaluation  sampling  inspection
+    task_evaluation
     distances  subjects  attended  comparison  probing
     extrapolation
     execution  collection  efficiency
@@ -94,6 +103,7 @@ NAMES_ELSEWHERE = {
     "encodings.pope": ({"zero"}, "the value of an option"),
     "heatmaps": ({"nearest"}, "an argument of matplotlib"),
     "trained": ({"log_n"}, "a key of the model"),
+    "answer_tables": ({"none", "mean"}, "no strategy is what others are measured against; an argument of pandas"),
     "curves": ({"none"}, "no strategy is what strategies are measured against"),
     "reports": ({"none"}, "no strategy is what strategies are measured against"),
     "strategies.registry": ({"none"}, "it is listed first"),
@@ -136,7 +146,8 @@ def reached(module: str) -> set[str]:
 
 
 def levels() -> list[list[str]]:
-    groups = {"ENCODINGS": ENCODINGS, "STRATEGIES": STRATEGIES, "SAMPLERS": SAMPLERS, "pe_cli": ["pe_cli"]}
+    groups = {"ENCODINGS": ENCODINGS, "STRATEGIES": STRATEGIES, "SAMPLERS": SAMPLERS, "TASKS": TASKS}
+    groups["pe_cli"] = ["pe_cli"]
     return [
         [module for name in line.split() for module in groups.get(name, [f"pe_cli.{name}"])]
         for line in ORDER.strip().splitlines()
@@ -259,8 +270,13 @@ def test_a_file_is_small_and_says_what_it_is(module: str) -> None:
     assert stem not in ("util", "utilitie", "helper", "common", "misc", "tool")
 
 
-@pytest.mark.parametrize("module", [*ENCODINGS, *STRATEGIES, *SAMPLERS])
-def test_an_encoding_strategy_or_sampler_is_a_file_with_a_test(module: str) -> None:
+@pytest.mark.parametrize("module", TASKS)
+def test_a_task_knows_no_other(module: str) -> None:
+    assert own(module) <= {"pe_cli.tasks.base", "pe_cli.tasks.registry", "pe_cli.errors"}
+
+
+@pytest.mark.parametrize("module", [*ENCODINGS, *STRATEGIES, *SAMPLERS, *TASKS])
+def test_what_has_a_name_is_a_file_with_a_test(module: str) -> None:
     _, folder, name = module.split(".")
     assert module in FILES
     assert (TESTS / folder / f"test_{name}.py").is_file()

@@ -13,7 +13,7 @@ from summaries import SCORED, SPREAD, frames, row
 from pe_cli import collection, files, reports
 from pe_cli.collection import Comparison, lost, read_rows, tables
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS
-from pe_cli.evaluation import COLUMNS, WINDOW_COLUMNS
+from pe_cli.evaluation import COLUMNS, OF_TASKS, WINDOW_COLUMNS
 from pe_cli.statistics import over_windows, seeds_needed
 from pe_cli.summary import SUMMARY_COLUMNS, summarise
 
@@ -32,7 +32,9 @@ def test_columns_are_those_of_the_contract_in_its_order() -> None:
         "loss_high", "baseline", "difference", "difference_low", "difference_high", "rank",
     ]  # fmt: skip
     assert list(SUMMARY_COLUMNS[:16]) == ["name", *promised]
-    assert SUMMARY_COLUMNS[16:] == ("spread", "difference_spread", "clear", "seeds_needed", "variation")
+    shares = [f"{name}{end}" for name in ("accuracy", "exact_match") for end in ("", "_low", "_high")]
+    assert list(SUMMARY_COLUMNS[16:22]) == shares
+    assert SUMMARY_COLUMNS[22:] == ("spread", "difference_spread", "clear", "seeds_needed", "variation")
     assert RUN_COLUMNS[:6] == ("name", "config", "seed", "status", "reason", "directory")
 
 
@@ -231,6 +233,33 @@ def test_names_come_back_from_a_file_as_they_are(name: str, tmp_path: Path) -> N
     assert [entry["reason"] for entry in back] == [None, "NA"]
     assert [(entry["loss"], entry["gain_low"]) for entry in back] == [(2.0, None), (None, None)]
     assert [entry["seed"] for entry in back] == [1, 1]
+
+
+def test_rows_from_before_there_were_tasks_are_read(tmp_path: Path) -> None:
+    before = [name for name in ROW_COLUMNS if name not in OF_TASKS]
+    files.write_csv(tmp_path / "rows.csv", [row("a", 2.0)], before)
+    [back] = reports.records(read_rows(tmp_path / "rows.csv", COLUMNS))
+    assert (back["loss"], back["exact_match"]) == (2.0, None)
+
+
+def test_tasks_rank_by_exact_match_and_shares_end_at_one() -> None:
+    rows = [
+        row(name, loss, seed, protocol="instances", accuracy=share, exact_match=share)
+        for name, loss, shares in (("a", 1.0, (0.25, 0, 0.25)), ("b", 2.0, (1, 0.75, 1)), ("c", 3.0, (1, 0.5, 0.75)))
+        for seed, share in enumerate(shares)
+    ]
+    found = summary_of(rows)
+    assert [found[name]["rank"] for name in "abc"] == [3, 1, 1]  # b and c differ by no more than chance
+    assert found["b"]["exact_match"] == pytest.approx(11 / 12)
+    assert found["b"]["exact_match_high"] == 1.0
+    assert found["a"]["exact_match_low"] == 0.0
+    assert found["c"]["difference"] == pytest.approx(2.0)  # of the losses
+
+
+def test_tasks_of_one_seed_rank_by_the_same_instances() -> None:
+    rows = [row(name, 1.0, protocol="instances", exact_match=share) for name, share in (("a", 0.0), ("b", 1.0))]
+    found = summary_of(rows)
+    assert (found["a"]["rank"], found["b"]["rank"]) == (2, 1)
 
 
 def comparison_of(rows: list[dict[str, Any]], runs: list[dict[str, Any]] | None = None) -> Comparison:

@@ -29,13 +29,17 @@ def row(name: str, loss: float | None, seed: int = 1, **changes: Any) -> dict[st
 
 
 def frames(rows: list[dict[str, Any]], **spread: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows, and windows whose losses are the row's plus a spread that each name may have for itself."""
+    """The rows, and windows whose losses are the row's plus a spread that each name may have for itself.
+
+    Of a task the first of the four are right, as many as make the share of exact answers.
+    """
     windows = [
         {
             **{key: entry[key] for key in ("name", "seed", "strategy", "length", "protocol")},
             "window": number,
             "loss": entry["loss"] + own,
             "scored_chars": SCORED,
+            "right_chars": None if entry.get("exact_match") is None else SCORED - (number >= 4 * entry["exact_match"]),
             "data_hash": "text",
         }
         for entry in rows

@@ -1,0 +1,102 @@
+"""What the tables say of tasks: answers that are right, in whole and by character."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from pe_cli.protocols import INSTANCES
+from pe_cli.reports import PROTOCOLS, Table, interval, label, reasons, records, scope
+from pe_cli.tables import Column
+
+RUN = (
+    Column("strategy", "strategy"),
+    Column("length", "length"),
+    Column("exact_match", "exact match", ".3f"),
+    Column("exact_match_interval", "95 % interval"),
+    Column("accuracy", "accuracy", ".3f"),
+    Column("accuracy_interval", "95 % interval"),
+    Column("loss", "loss", ".4f"),
+    Column("loss_interval", "95 % interval"),
+)
+MARGIN = (Column("margin", "margin", "+.2f"), Column("margin_interval", "95 % interval"))
+ENDING = (
+    Column("scored_chars", "scored chars", ","),
+    Column("largest_id", "largest id", ".10g"),
+    Column("status", "status"),
+)
+LONGEST = (
+    Column("rank", "rank"),
+    Column("run", "run"),
+    Column("exact_match", "exact match", ".3f"),
+    Column("exact_match_interval", "95 % interval"),
+    Column("accuracy", "accuracy", ".3f"),
+    Column("accuracy_interval", "95 % interval"),
+    Column("loss", "loss", ".3f"),
+)
+FORMATS = {"exact_match": ".3f", "accuracy": ".3f", "loss": ".4f", "margin": "+.2f"}
+
+
+def extrapolation(title: str, rows: Sequence[Mapping[str, Any]], facts: Sequence[str]) -> Table:
+    """The table of one run on a task, by strategy and length."""
+    margin = MARGIN if any(row["margin"] is not None for row in rows) else ()
+    about = ["margin: log-likelihood of the right answer - that of a decoy, in nats"] if margin else []
+    return Table(title, (*RUN, *margin, *ENDING), with_intervals(rows), [*facts, *about, *reasons(rows)])
+
+
+def by_depth(windows: pd.DataFrame) -> list[Table]:
+    """Exact match by depth and length of one strategy after the other, from the rows of windows.csv."""
+    tables = []
+    placed = windows[windows["depth"].notna()]
+    placed = placed.assign(exact=placed["right_chars"] == placed["scored_chars"])
+    for strategy, part in placed.groupby("strategy", sort=False):
+        shares = part.pivot_table(index="depth", columns="length", values="exact", aggfunc="mean")
+        columns = [Column("depth", "depth", ".2f"), *(Column(str(length), str(length), ".2f") for length in shares)]
+        rows = [{"depth": depth, **dict(zip(map(str, shares), row, strict=True))} for depth, row in
+                zip(shares.index, shares.to_numpy(), strict=True)]  # fmt: skip
+        tables.append(Table(f"Exact match by depth and length ({strategy})", columns, rows))
+    return tables
+
+
+def comparison(rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]) -> list[Table]:
+    """Exact match by length over all runs, then the longest length in detail. `summary` is of tasks alone."""
+    lengths = sorted(summary["length"].unique())
+    by_length = []
+    for (name, strategy), group in summary.groupby(["name", "strategy"], sort=False):
+        beyond = group[group["length"] > group["train_length"]]
+        if strategy != "none" and beyond["exact_match"].isna().all():
+            continue  # refused or undefined wherever it would change something
+        shares = {f"at_{length}": value for length, value in zip(group["length"], group["exact_match"], strict=True)}
+        by_length.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **shares})
+    columns = [
+        Column("run", "run"),
+        Column("seeds", "seeds"),
+        *(Column(f"at_{length}", str(length), ".3f") for length in lengths),
+    ]
+    first = Table("Exact match by length", columns, by_length, [PROTOCOLS[INSTANCES], scope(rows), *facts])
+    known = summary[summary["exact_match"].notna()]["length"]
+    return [first, longest(known.max() if len(known) else lengths[-1], rows, summary, {r["run"] for r in by_length})]
+
+
+def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[str]) -> Table:
+    """The longest length with answers."""
+    here = summary[summary["length"] == length]
+    at_length = records(here.sort_values(["exact_match", "loss"], ascending=[False, True]))
+    table = [{**entry, "run": label(entry["name"], entry["strategy"])} for entry in at_length]
+    several = bool((summary["seeds"] > 1).any())
+    notes = [
+        "rank: 1 + the number of runs whose answers are clearly more often right: the 95 % interval of the paired "
+        "difference excludes zero; runs that no other one beats clearly share the first",
+        "intervals: over seeds (Student's t)" if several else "intervals: over instances, one seed",
+        *reasons(records(rows[rows["status"] != "refused"])),
+    ]
+    return Table(f"At length {length}", LONGEST, with_intervals([row for row in table if row["run"] in shown]), notes)
+
+
+def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {**row, **{f"{key}_interval": interval(row, key, form) for key, form in FORMATS.items() if f"{key}_low" in row}}
+        for row in rows
+    ]

@@ -1,0 +1,77 @@
+"""Tasks by name: every module of this package without a leading underscore registers one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+
+import pe_cli.tasks
+from pe_cli.errors import SectionError, canonical, nearest, refused
+from pe_cli.schema import problems, read, shown
+from pe_cli.stated import TASK, task_block
+from pe_cli.tasks.base import Task
+
+_classes: dict[str, type[Task]] = {}
+
+
+def register(cls: type[Task]) -> type[Task]:
+    """Make a class known by its `name`."""
+    if cls.name in _classes and _classes[cls.name].__module__ != cls.__module__:
+        raise TypeError(f"two tasks are named '{cls.name}'")
+    _classes[cls.name] = cls
+    return cls
+
+
+@cache
+def _import_all() -> None:
+    for module in pkgutil.iter_modules(pe_cli.tasks.__path__):
+        if not module.name.startswith("_") and module.name not in ("base", "registry"):
+            importlib.import_module(f"pe_cli.tasks.{module.name}")
+
+
+def names() -> list[str]:
+    """The names of all tasks, sorted."""
+    _import_all()
+    return sorted(_classes)
+
+
+def task_class(name: str) -> type[Task]:
+    """The class of a task; SectionError with the nearest name where there is none."""
+    _import_all()
+    known = canonical(name)
+    if known not in _classes:
+        raise refused(TASK, f"{shown(name)} is not known{nearest(name, names())}")
+    return _classes[known]
+
+
+def canonical_data(data: Any) -> str | dict[str, Any]:
+    """A task, as `task:copy` or a block, as {"task": …, every option: …}; other text is a name or a path.
+
+    Raises SectionError with keys as the block has them.
+    """
+    data = task_block(data)
+    if not isinstance(data, Mapping):
+        return str(read(str, data))
+    if not isinstance(data.get(TASK), str):
+        raise refused("", "the block names no task; write 'task: copy' in it")
+    cls = task_class(data[TASK])
+    try:
+        options = cls.Options.model_validate({key: value for key, value in data.items() if key != TASK})
+    except ValidationError as error:
+        raise SectionError(problems(error)).of(cls.name) from None
+    task = cls(options)
+    for key, length in (("min_length", options.min_length), ("max_length", options.max_length)):
+        if (why := task.lacking(length)) is not None:
+            raise refused(key, f"{length} is none that {cls.name} has: {why}")
+    return {TASK: cls.name, **options.model_dump(mode="json")}
+
+
+def build(block: Any, alphabet: str | None = None) -> Task:
+    """The task of a canonical block, for a run of another alphabet where one is given."""
+    cls = task_class(block[TASK])
+    return cls(cls.Options.model_validate({key: value for key, value in block.items() if key != TASK}), alphabet)

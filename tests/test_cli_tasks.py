@@ -1,0 +1,97 @@
+"""A task through the commands: trained, evaluated and compared like a text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import info, only_run, pe, sets, signals_at, training
+from small_runs import read_csv, without_processes_and_pictures
+
+COPY = "{task: copy, max_length: 4}"
+TASK_SETS = sets(training__length=8)
+
+
+def trained_on(folder: Path, data: str, *arguments: object) -> list[object]:
+    return ["train", "--data", data, "--out", folder, "--threads", 1, *arguments, *TASK_SETS]
+
+
+def test_a_run_answers_and_is_measured_by_length(tmp_path: Path) -> None:
+    done = pe(*trained_on(tmp_path, COPY, "--encoding", "learned", "--json"))
+    assert done.code == 0, done.err
+    assert (done.json["data"], done.json["alphabet"]) == ("task copy", ">_abcdefghij")
+    done = pe("extrapolate", "--out", tmp_path, "--strategy", "none,interpolate", "--json", "--threads", 1)
+    assert done.code == 0, done.err
+    rows = {(row["strategy"], row["length"]): row for row in done.json["rows"]}
+    assert [length for strategy, length in rows if strategy == "none"] == [2, 4, 8, 12, 16]
+    assert {row["protocol"] for row in rows.values()} == {"instances"}
+    assert {row["train_length"] for row in rows.values()} == {4}
+    inside, beyond = rows["none", 4], rows["interpolate", 16]
+    assert (inside["status"], rows["none", 8]["status"], beyond["status"]) == ("ok", "undefined", "ok")
+    assert (inside["scored_chars"], inside["largest_id"]) == (256 * 4, 7)
+    assert beyond["largest_id"] == 7
+    assert 0 <= inside["exact_match_low"] <= inside["exact_match"] <= inside["exact_match_high"] <= 1
+    assert inside["exact_match"] <= inside["accuracy"]
+    assert inside["gain"] is None
+    run = only_run(tmp_path)
+    windows = [row for row in read_csv(run / "windows.csv") if (row["strategy"], row["length"]) == ("none", "4")]
+    assert sum(int(row["right_chars"]) for row in windows) / 1024 == pytest.approx(inside["accuracy"])
+    whole = [row["right_chars"] == row["scored_chars"] for row in windows]
+    assert sum(whole) / 256 == pytest.approx(inside["exact_match"])
+    assert "exact match" in (run / "extrapolation.md").read_text(encoding="utf-8")
+    assert (run / "extrapolation.png").is_file()
+    alone = pe("extrapolate", "--out", tmp_path, "--lengths", "16", "--strategy", "interpolate", "--json")
+    assert {key: value for key, value in alone.json["rows"][0].items() if key != "seconds"} == pytest.approx(
+        {key: value for key, value in beyond.items() if key != "seconds"}, abs=1e-6
+    )
+
+
+def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    arguments = trained_on(tmp_path / "whole", "{task: addition, max_length: 2}", "--quiet")
+    assert pe(*arguments).code == 0
+    parts = [tmp_path / "parts" if part == tmp_path / "whole" else part for part in arguments]
+    with signals_at(17, 2):
+        assert pe(*parts).code == 130
+    assert pe(*parts, "--resume").code == 0
+    whole, resumed = (info(only_run(tmp_path / name)) for name in ("whole", "parts"))
+    assert whole["weight_sha256"] == resumed["weight_sha256"]
+    assert whole["data_digest"] == resumed["data_digest"]
+
+
+def test_a_comparison_ranks_by_exact_match_on_equal_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_processes_and_pictures(monkeypatch)
+    block = {"data": {"task": "reverse", "max_length": 4}, "evaluation": {"windows": 20, "strategies": ["none"]}}
+    for name in ("none", "rope"):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps({**block, "encoding": name}), encoding="utf-8")
+    configs = [tmp_path / "none.yaml", tmp_path / "rope.yaml"]
+    done = pe("compare", *configs, "--out", tmp_path, "--seeds", 2, "--threads", 1, "--json", *TASK_SETS)
+    assert done.code == 0, done.err
+    digests = {(run["seed"], run["data_digest"]) for run in done.json["runs"]}
+    assert len(digests) == 2
+    for length in (2, 4, 8, 12, 16):
+        rows = [row for row in done.json["summary"] if row["length"] == length]
+        best = max(rows, key=lambda row: row["exact_match"])
+        assert best["rank"] == 1
+        assert all(0 <= row["exact_match_low"] <= row["exact_match_high"] <= 1 for row in rows)
+    table = (tmp_path / "none-rope" / "comparison.md").read_text(encoding="utf-8")
+    assert "Exact match by length" in table
+
+
+def test_a_run_of_a_text_is_asked_for_a_key(tmp_path: Path) -> None:
+    assert pe(*training(tmp_path, "--quiet", training__length=32)).code == 0
+    words = '{task: passkey, statement: "the cat ", filler: "sat on a mat ", key_length: 2}'
+    done = pe("extrapolate", "--out", tmp_path, "--data", words, "--lengths", "32,64", "--strategy", "none", "--json")
+    assert "the run does not know the characters '.'" in done.err
+    words = words.replace("key_length", 'ending: " ", key_length')
+    done = pe("extrapolate", "--out", tmp_path, "--data", words, "--lengths", "32,64", "--strategy", "none", "--json")
+    assert done.code == 0, done.err
+    for row in done.json["rows"]:
+        assert (row["protocol"], row["status"], row["train_length"]) == ("instances", "ok", 32)
+        assert row["margin_low"] <= row["margin"] <= row["margin_high"]
+        assert row["largest_id"] == row["length"] - 1
+    run = only_run(tmp_path)
+    assert {row["depth"] for row in read_csv(run / "windows.csv")} <= {"0.0", "0.25", "0.5", "0.75", "1.0"}
+    assert "Exact match by depth and length (none)" in (run / "extrapolation.md").read_text(encoding="utf-8")
+    done = pe("extrapolate", "--out", tmp_path, "--data", "task:copy", "--lengths", "32", "--strategy", "none")
+    assert "the run does not know the characters '>'" in done.err

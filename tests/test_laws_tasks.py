@@ -1,0 +1,139 @@
+"""What holds for every task, whatever it is."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from pe_cli.instances import (
+    UNSCORED,
+    InstanceBatches,
+    TaskData,
+    evaluation_set,
+    load_task,
+    rows_of,
+    validation_set,
+)
+from pe_cli.protocols import TooShort
+from pe_cli.tasks import canonical_data, names, task_class
+from pe_cli.tasks.base import PAD
+
+every_task = pytest.mark.parametrize("name", names())
+
+
+def data_of(name: str, **options: object) -> TaskData:
+    block = canonical_data({"task": name, **options})
+    assert isinstance(block, dict)
+    return load_task(block)
+
+
+@every_task
+def test_an_instance_follows_from_its_seed_and_has_a_size_that_follows_from_its_length(name: str) -> None:
+    task = data_of(name).task
+    for length in (task.options.min_length, task.options.max_length, 3 * task.options.max_length):
+        made = [task.instance(length, Random(number)) for number in range(20)]
+        assert made == [task.instance(length, Random(number)) for number in range(20)]
+        assert {len(one.text) - 1 for one in made} == {task.fed(length)}
+        assert len({len(one.answer) for one in made}) == 1
+        assert all(one.answer for one in made)
+
+
+@every_task
+def test_the_alphabet_is_closed_in_order_and_has_a_neutral_end(name: str) -> None:
+    data = data_of(name)
+    assert data.alphabet == "".join(sorted(set(data.alphabet)))
+    assert PAD in data.alphabet
+    assert PAD not in data.task.characters
+    options = data.task.options
+    texts = "".join(data.task.instance(options.max_length, Random(number)).text for number in range(100))
+    assert set(texts) <= set(data.task.characters)
+
+
+@every_task
+def test_scored_places_are_those_of_the_answer_and_come_in_order(name: str) -> None:
+    task = data_of(name).task
+    made = task.instance(task.options.max_length, Random(5))
+    assert list(made.scored) == sorted(set(made.scored))
+    assert made.scored[0] > 0
+    assert "".join(made.text[place] for place in made.scored).endswith(made.answer)
+
+
+@every_task
+def test_training_batches_score_what_instances_say(name: str) -> None:
+    data = data_of(name)
+    width = data.task.fed(data.task.options.max_length) + 3
+    fed, wanted = InstanceBatches(data, width, 6, seed=4).pair()
+    assert fed.shape == wanted.shape == (6, width)
+    counts = wanted != UNSCORED
+    assert counts.any(dim=1).all()
+    assert torch.equal(wanted[:, :-1][counts[:, :-1]], fed[:, 1:][counts[:, :-1]])
+    assert not (wanted == data.alphabet.index(PAD)).any()
+
+
+@every_task
+def test_batches_depend_on_the_seed_and_go_on_bit_for_bit(name: str) -> None:
+    data = data_of(name)
+    width = data.task.fed(data.task.options.max_length)
+    one, same, other = (InstanceBatches(data, width, 4, seed) for seed in (1, 1, 2))
+    first = [one.pair()[0] for _ in range(4)]
+    for batch in first[:2]:
+        assert torch.equal(batch, same.pair()[0])
+    state = same.state()
+    later = [same.pair()[0] for _ in range(2)]
+    assert all(torch.equal(a, b) for a, b in zip(first[2:], later, strict=True))
+    assert one.digest == same.digest
+    again = InstanceBatches(data, width, 4, seed=9)
+    again.restore(state)
+    assert torch.equal(again.pair()[0], first[2])
+    other.pair()
+    assert not torch.equal(other.pair()[0], first[1])
+
+
+@every_task
+def test_an_evaluation_set_depends_on_its_length_alone(name: str) -> None:
+    data = data_of(name)
+    longest = data.task.options.max_length
+    alone = evaluation_set(data, longest, 8)
+    evaluation_set(data, 2 * longest, 3)
+    assert evaluation_set(data, longest, 8).instances == alone.instances
+    assert evaluation_set(data, longest, 3).instances == alone.instances[:3]
+    assert len({one.text for one in evaluation_set(data, 4 * longest, 16).instances}) == 16
+
+
+@every_task
+def test_training_validation_and_evaluation_draw_from_streams_of_their_own(name: str) -> None:
+    data = data_of(name, min_length=64, max_length=64) if name != "passkey" else data_of(name, key_length=12)
+    width = data.task.fed(data.task.options.max_length)
+    batches = InstanceBatches(data, width, 50, seed=1337)
+    trained = {tuple(row.tolist()) for row in batches.pair()[0]}
+    for targets in (validation_set(data, 50), evaluation_set(data, data.task.options.max_length, 50)):
+        assert not trained & {tuple(row[:-1].tolist()) for row in targets.rows.tokens}
+
+
+@every_task
+def test_the_hash_is_of_the_options_and_of_how_instances_are_drawn(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = data_of(name)
+    assert data_of(name).data_hash == data.data_hash
+    longer = data.task.options.max_length + 1
+    assert data_of(name, max_length=longer).data_hash != data.data_hash
+    cls = task_class(name)
+    before = cls.instance
+    monkeypatch.setattr(cls, "instance", lambda task, length, draw: (draw.random(), before(task, length, draw))[1])
+    assert data_of(name).data_hash != data.data_hash
+
+
+def test_rows_by_hand() -> None:
+    data = data_of("copy")
+    made = data.task.instance(2, Random(0))
+    rows = rows_of([made], ">_abcdefghij", 6)
+    places = {character: number for number, character in enumerate(">_abcdefghij")}
+    assert rows.tokens.tolist() == [[*(places[character] for character in made.text), 1, 1]]
+    assert np.flatnonzero(rows.scored[0]).tolist() == [2, 3]  # what is predicted after the third and fourth
+
+
+def test_a_length_that_a_task_does_not_have_is_said() -> None:
+    with pytest.raises(TooShort, match="677 pairs need as many keys"):
+        evaluation_set(data_of("associative_recall"), 677, 1)
