@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pe_cli.protocols import INSTANCES
-from pe_cli.reports import PROTOCOLS, Table, interval, label, reasons, records, scope
+from pe_cli.reports import PROTOCOLS, Table, interval, label, reasons, records, scope, with_effect
 from pe_cli.tables import Column
 
 RUN = (
@@ -64,10 +64,7 @@ def comparison(rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]) 
     """Exact match by length over all runs, then the longest length in detail. `summary` is of tasks alone."""
     lengths = sorted(summary["length"].unique())
     by_length = []
-    for (name, strategy), group in summary.groupby(["name", "strategy"], sort=False):
-        beyond = group[group["length"] > group["train_length"]]
-        if strategy != "none" and beyond["exact_match"].isna().all():
-            continue  # refused or undefined wherever it would change something
+    for (name, strategy), group in with_effect(summary).groupby(["name", "strategy"], sort=False):
         shares = {f"at_{length}": value for length, value in zip(group["length"], group["exact_match"], strict=True)}
         by_length.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **shares})
     columns = [

@@ -142,18 +142,17 @@ def reported(evaluation: Evaluation, tables: Tables) -> list[reports.Table]:
 def report(evaluation: Evaluation, tables: Tables) -> reports.Table:
     """The table of a run for a terminal or a file."""
     rows, settings, text = tables.extrapolation, evaluation.settings, evaluation.text
+    run = evaluation.trained
     protocols = [reports.PROTOCOLS[name] for name in settings.protocols]
+    notes = [
+        *strategies.left_out(run.model.encoding.name, evaluation.asked, [row["strategy"] for row in rows]),
+        *samplers.notes(run.experiment.positions),
+    ]
+    name = evaluation.corpus.name
     if not isinstance(text, Text):
         options = ", ".join(f"{key} {value}" for key, value in text.options.model_dump().items())
-        facts = [*protocols, f"{evaluation.corpus.name} ({options}), {settings.windows} instances at each length"]
-        return answer_tables.extrapolation(f"Right answers to the {evaluation.corpus.name}", rows, facts)
-    facts = [
-        *protocols,
-        f"text: {evaluation.corpus.name}, {text.held_out:,} held-out characters",
-        *reports.fewer_blocks(rows, settings.windows, settings.scored),
-        *strategies.left_out(
-            evaluation.trained.model.encoding.name, evaluation.asked, [row["strategy"] for row in rows]
-        ),
-        *samplers.notes(evaluation.trained.experiment.positions),
-    ]
-    return reports.extrapolation("Loss in nats per character", rows, facts)
+        facts = [*protocols, f"{name} ({options}), {settings.windows} instances at each length", *notes]
+        return answer_tables.extrapolation(f"Right answers to the {name}", rows, facts)
+    held_out = f"text: {name}, {text.held_out:,} held-out characters"
+    fewer = reports.fewer_blocks(rows, settings.windows, settings.scored)
+    return reports.extrapolation("Loss in nats per character", rows, [*protocols, held_out, *fewer, *notes])

@@ -135,12 +135,8 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def comparison(protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]) -> list[Table]:
     """Loss by length over all runs, then the longest length in detail. `summary` is of this protocol alone."""
     lengths = sorted(summary["length"].unique())
-    measured = summary[(summary["strategy"] == "none") | summary["loss"].notna()]
     by_length = []
-    for (name, strategy), group in measured.groupby(["name", "strategy"], sort=False):
-        beyond = group[group["length"] > group["train_length"]]
-        if strategy != "none" and beyond["loss"].isna().all():
-            continue  # refused or undefined wherever it would change something
+    for (name, strategy), group in with_effect(summary).groupby(["name", "strategy"], sort=False):
         losses = {f"loss_{length}": loss for length, loss in zip(group["length"], group["loss"], strict=True)}
         by_length.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **losses})
     columns = [
@@ -153,6 +149,13 @@ def comparison(protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: 
     with_loss = summary[summary["loss"].notna()]["length"]
     last = with_loss.max() if len(with_loss) else lengths[-1]
     return [first, longest(protocol, last, rows, summary, {row["run"] for row in by_length})]
+
+
+def with_effect(summary: pd.DataFrame) -> pd.DataFrame:
+    """Without the strategies that have no loss, refused or undefined, wherever they would change something."""
+    beyond = summary["loss"].notna() & (summary["length"] > summary["train_length"])
+    somewhere = beyond.groupby([summary["name"], summary["strategy"]]).transform("any")
+    return summary[(summary["strategy"] == "none") | (summary["loss"].notna() & somewhere)]
 
 
 LONGEST = (

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("pe ")]
-CATALOGUE = README.partition("<!-- pe list encodings --markdown -->\n")[2].partition("<!-- end -->")[0]
+LISTS = dict(re.findall(r"<!-- pe list (\w+) --markdown -->\n(.*?)<!-- end -->", README, re.DOTALL))
 CONFIGS = sorted((ROOT / "configs").glob("**/*.yaml"))
 
 
@@ -39,15 +39,17 @@ def test_commands_of_the_readme_are_understood(command: str) -> None:
 
 
 def test_tables_of_the_readme_are_those_of_the_results() -> None:
-    rows = [line for line in README.replace(CATALOGUE, "").splitlines() if line.startswith("|")]
+    listed_ones = "".join(LISTS.values())
+    rows = [line for line in README.splitlines() if line.startswith("|") and line not in listed_ones]
     published = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "results").glob("*/*.md"))
     assert rows
     assert [line for line in rows if line not in published] == []
 
 
-def test_the_table_of_encodings_is_what_the_command_prints() -> None:
-    printed = listed("encodings", catalogue("encodings")["encodings"]).markdown()
-    assert CATALOGUE.strip() == printed.partition("\n\n")[2].strip()
+@pytest.mark.parametrize("kind", ["encodings", "strategies", "tasks"])
+def test_a_list_in_the_readme_is_what_the_command_prints(kind: str) -> None:
+    printed = listed(kind, catalogue(kind)[kind]).markdown()
+    assert LISTS[kind].strip() == printed.partition("\n\n")[2].strip()
 
 
 def test_what_the_readme_links_to_is_there() -> None:

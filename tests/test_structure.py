@@ -103,7 +103,7 @@ NAMES_ELSEWHERE = {
     "encodings.pope": ({"zero"}, "the value of an option"),
     "heatmaps": ({"nearest"}, "an argument of matplotlib"),
     "trained": ({"log_n"}, "a key of the model"),
-    "answer_tables": ({"none", "mean"}, "no strategy is what others are measured against; an argument of pandas"),
+    "answer_tables": ({"mean"}, "an argument of pandas"),
     "curves": ({"none"}, "no strategy is what strategies are measured against"),
     "reports": ({"none"}, "no strategy is what strategies are measured against"),
     "strategies.registry": ({"none"}, "it is listed first"),

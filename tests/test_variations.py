@@ -121,7 +121,5 @@ def test_one_table_has_every_recipe_and_says_what_survives() -> None:
     ]  # fmt: skip
     assert [entry["run"] for entry in table.rows] == ["a", "b", "c"]
     assert [entry[f"value {HALF}"] for entry in table.rows] == pytest.approx([2.3, 2.2033333, 3.1033333])
-    assert table.notes[0] == (
-        f"{HALF}: of 3 clear orderings 2 same, 1 reversed; reversed: a < b; Kendall's tau 0.33"
-    )
+    assert table.notes[0] == (f"{HALF}: of 3 clear orderings 2 same, 1 reversed; reversed: a < b; Kendall's tau 0.33")
     assert table.notes[1].startswith(f"{ADAMW}: of 3 clear orderings 2 same, 1 unclear")

@@ -69,9 +69,13 @@ class Randomized(Sampler):
 
     @staticmethod
     def notes(options: Any) -> list[str]:
-        count = options.evaluation_draws
-        times = "one draw" if count == 1 else f"the mean over {count} draws"
-        return [f"randomized: each loss is {times} from {options.max_position} ids, equal for all windows of a length"]
+        count, ids = options.evaluation_draws, f"from {options.max_position} ids"
+        if count == 1:
+            return [f"randomized: losses are of one draw {ids}, the same for all windows of a length"]
+        return [
+            f"randomized: losses are means over {count} draws {ids}: every window of a length meets each of them, an "
+            "instance of a task one of them in turn"
+        ]
 
 
 def subsets(rows: int, size: int, most: int, generator: torch.Generator) -> Tensor:

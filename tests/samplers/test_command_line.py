@@ -73,7 +73,7 @@ def test_random_ids_of_evaluation_depend_on_nothing_but_the_length(randomized: P
     )
     assert (before["none", 64]["largest_id"], before["none", 16]["gain"]) == (63, 0)
     table = (randomized / "extrapolation.md").read_text(encoding="utf-8")
-    assert "randomized: each loss is the mean over 3 draws from 64 ids, equal for all windows of a length" in table
+    assert "randomized: losses are means over 3 draws from 64 ids: every window of a length meets each of them" in table
 
 
 def test_a_window_of_more_characters_than_ids_is_undefined(randomized: Path) -> None:
