@@ -31,8 +31,8 @@ from pe_cli.experiment import (
     task_lengths,
     training_identity,
 )
-from pe_cli.model import parameter_counts
 from pe_cli.homes import explained
+from pe_cli.model import parameter_counts
 from pe_cli.protocols import INSTANCES
 from pe_cli.schema import problems, shown
 from pe_cli.stated import Stated, leaves, task_block

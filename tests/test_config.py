@@ -523,7 +523,7 @@ def test_a_file_named_like_a_corpus_is_reached_by_a_path(resolved: Resolver, tmp
 
 
 def test_a_task_is_checked_like_a_block(refusal: Callable[..., str]) -> None:
-    assert "the task 'cpoy' is not known; did you mean 'copy'?" in refusal("data: {task: cpoy, max_length: 20}")
+    assert "data.task: 'cpoy' is not known; did you mean 'copy'?" in refusal("data: {task: cpoy, max_length: 20}")
     assert "exp.yaml:1: data.max_length: must be a whole number, not 'many' (of copy)" in refusal(
         "data: {task: copy, max_length: many}"
     )

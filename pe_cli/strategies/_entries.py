@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ValidationError
+from pydantic_core import PydanticCustomError
 
 from pe_cli.encodings.base import PositionEncoding
-from pe_cli.errors import ConfigError, StrategyRefused, canonical, comma_parts
-from pe_cli.schema import explain, shown
+from pe_cli.errors import SectionError, StrategyRefused, canonical, comma_parts, refused
+from pe_cli.schema import problems, shown
 from pe_cli.strategies.registry import Strategy, names, strategy_class
 from pe_cli.yaml_source import parse_value
 
@@ -21,20 +22,20 @@ Entry = str | dict[str, Any]
 
 
 def canonical_block(entry: Any) -> dict[str, Any]:
-    """An entry as {"name": …, every option: …}; else ConfigError.
+    """An entry as {"name": …, every option: …}; else SectionError with keys as the block has them.
 
     An entry is a name, a block `{name: yarn, beta_fast: 4}`, or what tables call it: `yarn(beta_fast=4)`.
     """
     stated = _stated(entry)
+    missing = "is no name" if "name" in stated else "has no name; write 'name: none' in it"
     name = stated.pop("name", None)
     if not isinstance(name, str):
-        missing = "has no name; write 'name: none' in it" if isinstance(entry, Mapping) else "is no name"
-        raise ConfigError(f"strategy: {shown(entry)} {missing}")
+        raise refused("", f"{shown(entry)} {missing}")
     cls = strategy_class(name)
     try:
         options = cls.Options.model_validate(stated)
     except ValidationError as error:
-        raise explain(error, f"strategy {cls.name}") from None
+        raise SectionError(problems(error)).of(cls.name) from None
     return {"name": cls.name, **options.model_dump(mode="json")}
 
 
@@ -48,20 +49,27 @@ def _stated(entry: Any) -> dict[str, Any]:
     name, _, inside = entry.strip().removesuffix(")").partition("(")
     pairs = [pair.partition("=") for pair in comma_parts(inside)]
     if not all(equals for _, equals, _ in pairs):
-        raise ConfigError(f"strategy: {shown(entry)}: write {name.strip() or 'NAME'}(OPTION=VALUE, …)")
+        raise refused("", f"{shown(entry)}: write {name.strip() or 'NAME'}(OPTION=VALUE, …)")
     return {"name": name, **{key.strip(): value.strip() for key, _, value in pairs}}
 
 
 def build(entry: Any) -> Strategy:
     """The strategy of an entry; ConfigError where there is none."""
-    block = canonical_block(entry)
+    block = _asked(entry)
     cls = strategy_class(block.pop("name"))
     return cls(cls.Options.model_validate(block))
 
 
+def _asked(entry: Any) -> dict[str, Any]:
+    try:
+        return canonical_block(entry)
+    except SectionError as error:
+        raise error.under("strategy") from None
+
+
 def label(entry: Any) -> str:
     """The name with all options that are not at their defaults: `yarn(beta_fast=4)`. It is an entry, too."""
-    block = canonical_block(entry)
+    block = _asked(entry)
     name = block.pop("name")
     defaults = strategy_class(name).Options().model_dump(mode="json")
     pairs = [f"{key}={_written(value)}" for key, value in block.items() if value != defaults[key]]
@@ -90,10 +98,11 @@ def read_entries(value: Any) -> tuple[Entry, ...]:
             if isinstance(entry, str) and canonical(entry) == ALL:
                 found[ALL] = ALL
                 continue
-            called = label(entry)
-            found[called] = called if called in names() else canonical_block(entry)
-    except ConfigError as error:
-        raise ValueError(str(error).removeprefix("strategy: ")) from None
+            block = canonical_block(entry)
+            called = label(block)
+            found[called] = called if called in names() else block
+    except SectionError as error:
+        raise PydanticCustomError("nested", "holds an entry that was refused", {"problems": error.problems}) from None
     if not found:
         raise ValueError(f"must name at least one; known: {', '.join([*names(), ALL])}")
     return tuple(found.values())

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pe_cli.strategies
 from pe_cli.encodings.base import EncodingOptions, PositionEncoding
-from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.errors import canonical, nearest, refused
 from pe_cli.schema import shown
 
 
@@ -90,9 +90,9 @@ def names() -> list[str]:
 
 
 def strategy_class(name: str) -> type[Strategy]:
-    """ConfigError with the nearest name where there is none."""
+    """SectionError with the nearest name where there is none."""
     _import_all()
     known = canonical(name)
     if known not in _strategies:
-        raise ConfigError(f"strategy: {shown(name)} is not known{nearest(name, names())}")
+        raise refused("", f"{shown(name)} is not known{nearest(name, names())}")
     return _strategies[known]

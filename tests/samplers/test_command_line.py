@@ -109,15 +109,15 @@ REFUSALS: dict[str, tuple[str, list[str]]] = {
     "a scale below one": ("positions: {name: scaled, max_scale: 0.9}", ["positions.max_scale", "1"]),
     "too few ids": (
         "training: {length: 200}\npositions: {name: randomized, max_position: 100}",
-        [":2: positions.randomized.max_position: 100 ids", "training windows of 200 characters", "200 or more"],
+        [":2: positions.max_position: 100 ids", "training windows of 200 characters", "200 or more"],
     ),
     "too few ids for the longest window": (
         "training: {length_range: [100, 300]}\npositions: {name: skipped, max_position: 299}",
-        [":2: positions.skipped.max_position: 299 ids", "300"],
+        [":2: positions.max_position: 299 ids", "300"],
     ),
-    "no ids of its own": ("encoding: bipe\npositions: skipped", [":2: positions.skipped: bipe reads its ids"]),
-    "between whole numbers": ("encoding: t5\npositions: scaled", [":2: positions.scaled", "mean nothing to t5"]),
-    "a start beyond": ("positions: {name: shifted, shifts: 3, start: 9}", ["positions.shifted.start", "at most", "9"]),
+    "no ids of its own": ("encoding: bipe\npositions: skipped", [":2: positions: bipe reads its ids"]),
+    "between whole numbers": ("encoding: t5\npositions: scaled", [":2: positions: scaled", "mean nothing to t5"]),
+    "a start beyond": ("positions: {name: shifted, shifts: 3, start: 9}", ["positions.start", "at most", "9"]),
 }
 
 

@@ -80,7 +80,5 @@ def test_a_loss_is_the_mean_of_the_losses_of_the_draws() -> None:
 
 
 def test_too_few_ids_for_a_window_are_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^positions\.randomized\.max_position: 15 ids are too few .* of 16 characters; 16"
-    ):
+    with pytest.raises(ConfigError, match=r"^positions\.max_position: 15 ids are too few .* of 16 characters; 16"):
         sampled({**BLOCK, "max_position": 15})

@@ -36,5 +36,5 @@ def test_ids_stay_equally_spaced() -> None:
 
 
 def test_a_start_that_training_never_comes_near_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^positions\.shifted\.start: must be at most shifts 4, not 5"):
+    with pytest.raises(ConfigError, match=r"^positions\.start: must be at most shifts 4, not 5"):
         sampled({**BLOCK, "start": 5})

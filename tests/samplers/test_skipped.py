@@ -32,5 +32,5 @@ def test_evaluation_counts_from_zero_to_any_length() -> None:
 
 
 def test_too_few_ids_for_a_window_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^positions\.skipped\.max_position: 9 ids are too few"):
+    with pytest.raises(ConfigError, match=r"^positions\.max_position: 9 ids are too few"):
         sampled({"name": "skipped", "max_position": 9})

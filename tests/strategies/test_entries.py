@@ -55,19 +55,26 @@ def test_labels_keep_rows_apart_and_can_be_typed(entry: str, called: str) -> Non
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ("yarn(beta_fats=4)", "strategy yarn: beta_fats: unknown key; did you mean 'beta_fast'?"),
-        ("wrap(beta=4)", "strategy wrap: beta: unknown key"),
-        ("yarn(beta_fast=-1)", "strategy yarn: beta_fast: must be greater than 0, not -1.0"),
-        ("yarn(beta_fast=x)", "strategy yarn: beta_fast: must be a finite number, not 'x'"),
-        ("sinks(window=1e18)", "strategy sinks: window: must be at most 16777216 in size"),
-        ("yarn(4)", "strategy: 'yarn(4)': write yarn(OPTION=VALUE, …)"),
-        ("yarm", "strategy: 'yarm' is not known; did you mean 'yarn'?"),
+        ("yarn(beta_fats=4)", "beta_fats: unknown key; did you mean 'beta_fast'?"),
+        ("wrap(beta=4)", "beta: unknown key"),
+        ("yarn(beta_fast=-1)", "beta_fast: must be greater than 0, not -1.0 (of yarn)"),
+        ("yarn(beta_fast=x)", "beta_fast: must be a finite number, not 'x'"),
+        ("sinks(window=1e18)", "window: must be at most 16777216 in size"),
+        ("yarn(4)", "'yarn(4)': write yarn(OPTION=VALUE, …)"),
+        ("yarm", "'yarm' is not known; did you mean 'yarn'?"),
         ({"beta_fast": 4}, "has no name; write 'name: none' in it"),
     ],
 )
 def test_refused_with_what_would_be_right(entry: object, why: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         strategies.canonical_block(entry)
+    assert why in str(refusal.value)
+    with pytest.raises(ConfigError) as refusal:
+        strategies.build(entry)
+    assert str(refusal.value).startswith("strategy")
+    with pytest.raises(ConfigError) as refusal:
+        resolve(None, {"evaluation.strategies": str(entry).replace("'", "")})
+    assert "evaluation.strategies" in str(refusal.value)
     assert why in str(refusal.value)
 
 
@@ -84,7 +91,7 @@ def test_a_config_has_names_and_blocks() -> None:
 def test_the_command_line_keeps_brackets_together() -> None:
     typed = several(["none,yarn(beta_fast=4, ramp=pairs)", "{name: rerope, window: 3},wrap"])
     assert typed == ["none", "yarn(beta_fast=4, ramp=pairs)", "{name: rerope, window: 3}", "wrap"]
-    experiment = resolve(None, evaluation_overrides(None, typed)).experiment
+    experiment = resolve(None, evaluation_overrides(None, typed, None)).experiment
     assert [strategies.label(entry) for entry in experiment.evaluation.strategies] == [
         "none",
         "yarn(beta_fast=4, ramp=pairs)",

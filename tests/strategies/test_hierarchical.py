@@ -35,5 +35,5 @@ def test_it_serves_a_function_of_the_id() -> None:
 def test_refused() -> None:
     with pytest.raises(StrategyRefused, match="hierarchical has no meaning for tupe: it extends a table"):
         at_length("hierarchical", "tupe", 16)
-    with pytest.raises(ConfigError, match=r"strategy hierarchical: alpha: must be less than 0\.5, not 0\.5"):
+    with pytest.raises(ConfigError, match=r"alpha: must be less than 0\.5, not 0\.5 \(of hierarchical\)"):
         strategies.canonical_block("hierarchical(alpha=0.5)")

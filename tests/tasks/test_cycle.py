@@ -30,5 +30,5 @@ def test_no_place_is_much_likelier_after_twenty_steps() -> None:
 
 
 def test_more_places_than_digits_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"data\.cycle: places: must be less than or equal to 10, not 11"):
+    with pytest.raises(ConfigError, match=r"places: must be less than or equal to 10, not 11 \(of cycle\)"):
         task("cycle", places="11")

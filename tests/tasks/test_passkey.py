@@ -59,6 +59,6 @@ def test_a_run_of_another_alphabet_gets_keys_of_its_own_letters() -> None:
 
 
 def test_lengths_that_cannot_hold_a_key_are_refused() -> None:
-    with pytest.raises(ConfigError, match="min_length: 12 is none that this task has: 12 characters cannot hold"):
+    with pytest.raises(ConfigError, match="min_length: 12 is none that passkey has: 12 characters cannot hold"):
         task("passkey", **{**SHORT, "min_length": 12})
     assert len(task("passkey", **SHORT).instance(13, Random(0)).text) == 14
