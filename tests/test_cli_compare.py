@@ -244,8 +244,20 @@ def test_quick_changes_steps_and_lengths_and_nothing_that_was_said(
     compare(path, "--quick")
     compare(path, "--quick", "--set", "training.steps=7", "--lengths", "16,48")
     compare(path, "--quick", "--set", "training.length=2048")
-    found = [(run.experiment.training.steps, run.experiment.evaluation.lengths) for run in seen]
-    assert found == [(60, (16, 32, 64, 128, 256, 512, 1024)), (7, (16, 48)), (60, (2048,))]
+    compare(path, "--quick", "--set", "evaluation.windows=3", "--max-len", "32")
+    task = folder / "task.yaml"
+    task.write_text("data: {task: copy, max_length: 4}", encoding="utf-8")
+    compare(task, "--quick")
+    compare(task, "--quick", "--max-len", "32")
+    experiments = [run.experiment for run in seen]
+    assert [(one.training.steps, one.evaluation.lengths, one.evaluation.windows) for one in experiments] == [
+        (60, (16, 32, 64, 128, 256, 512, 1024), 8),
+        (7, (16, 48), 8),
+        (60, (2048,), 8),
+        (60, (16, 32), 3),
+        (60, (2, 4, 8, 12, 16), 256),
+        (60, (4, 8, 16, 32), 256),
+    ]
     assert (folder / "results" / "none-quick").is_dir()
 
 

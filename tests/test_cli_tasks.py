@@ -47,6 +47,19 @@ def test_a_run_answers_and_is_measured_by_length(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_said_of_a_text_is_said_of_a_task(tmp_path: Path) -> None:
+    """Which strategies `all` leaves out, whose ids were drawn; attention is measured in windows of a text alone."""
+    drawn = ["--set", "positions.name=randomized", "--set", "positions.max_position=64"]
+    assert pe(*trained_on(tmp_path, COPY, "--encoding", "alibi", *drawn)).code == 0
+    done = pe("extrapolate", "--out", tmp_path, "--strategy", "all", "--lengths", "4,8", "--threads", 1)
+    assert done.code == 0, done.err
+    assert "strategies without meaning for alibi are left out: cubic" in done.out
+    assert "randomized: losses are means over 3 draws from 64 ids" in done.out
+    done = pe("extrapolate", "--out", tmp_path, "--attention")
+    assert (done.code, done.out) == (2, "")
+    assert "--attention: it is measured in windows of a text, and task copy has none" in done.err
+
+
 def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     arguments = trained_on(tmp_path / "whole", "{task: addition, max_length: 2}", "--quiet")
     assert pe(*arguments).code == 0

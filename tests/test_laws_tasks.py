@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from pe_cli.encodings._composition import Wrapper
+from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.instances import (
     UNSCORED,
     InstanceBatches,
@@ -17,7 +19,9 @@ from pe_cli.instances import (
     rows_of,
     validation_set,
 )
+from pe_cli.model import new_model
 from pe_cli.protocols import TooShort
+from pe_cli.scoring import answer_losses
 from pe_cli.tasks import canonical_data, names, task_class
 from pe_cli.tasks.base import PAD
 
@@ -137,3 +141,28 @@ def test_rows_by_hand() -> None:
 def test_a_length_that_a_task_does_not_have_is_said() -> None:
     with pytest.raises(TooShort, match="677 pairs need as many keys"):
         evaluation_set(data_of("associative_recall"), 677, 1)
+
+
+def test_instances_take_the_draws_of_a_sampler_in_turn() -> None:
+    data = data_of("copy", max_length=4)
+    spec = ModelSpec(16, 2, 1, train_length=8, alphabet=data.alphabet, max_position=8)
+    model = new_model(spec, "rope", 0, positions={"name": "randomized", "max_position": 64, "evaluation_draws": 3})
+    targets = evaluation_set(data, 4, 7)
+    found = answer_losses(model, targets, batch_size=2)
+    of_draws = [
+        answer_losses(model.using(Alone(draw)), targets, batch_size=7).losses for draw in model.encoding.draws(8)
+    ]
+    for number, losses in enumerate(found.losses):
+        assert losses == pytest.approx(of_draws[number % 3][number], abs=1e-5)
+        assert losses != pytest.approx(of_draws[(number + 1) % 3][number], abs=1e-5)
+    assert len(found.right) == 7
+
+
+class Alone(Wrapper):
+    """One draw of a sampler, as if there were no other."""
+
+    def __init__(self, draw: PositionEncoding) -> None:
+        super().__init__(draw.options, draw.spec, draw)
+
+    def draws(self, length: int) -> list[PositionEncoding]:
+        return [self]

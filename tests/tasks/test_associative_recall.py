@@ -24,7 +24,5 @@ def test_answers_are_the_values_of_different_keys() -> None:
 def test_there_are_only_so_many_keys() -> None:
     assert task("associative_recall").lacking(676) is None
     assert task("associative_recall").lacking(677) == "677 pairs need as many keys; there are 676 of 2 letters"
-    with pytest.raises(
-        ConfigError, match="max_length: 27 is none that associative_recall has: 27 pairs need as many keys"
-    ):
+    with pytest.raises(ConfigError, match=r"max_length: 27 is none that .* has: 27 pairs"):
         task("associative_recall", key_letters=1, max_length=27)
