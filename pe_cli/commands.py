@@ -187,7 +187,7 @@ def extrapolate(
     if evaluated:
         written.append(found.path / "extrapolation.md")
         try:
-            written.append(extrapolation.draw(evaluation, tables))
+            written += extrapolation.draw(evaluation, tables)
         except RunError as error:
             console.warn(str(error))
     if looked is not None:

@@ -9,7 +9,18 @@ from typing import Any
 
 import pandas as pd
 
-from pe_cli import answer_tables, attended, attention_plots, files, plots, reports, samplers, sources, strategies
+from pe_cli import (
+    answer_tables,
+    attended,
+    attention_plots,
+    files,
+    plots,
+    position_plots,
+    reports,
+    samplers,
+    sources,
+    strategies,
+)
 from pe_cli.attended import Attended
 from pe_cli.config import PROTOCOLS, EvaluationConfig, data_named
 from pe_cli.corpus import Corpus
@@ -92,13 +103,20 @@ def is_current(evaluation: Evaluation) -> bool:
     return there and bool(found == made_from(evaluation))
 
 
-def draw(evaluation: Evaluation, tables: Tables) -> Path:
-    """extrapolation.png. RunError where it cannot be drawn: the tables are there."""
-    path = evaluation.trained.run.path / "extrapolation.png"
-    with files.failing("remove", path):
-        path.unlink(missing_ok=True)  # an older one would show other numbers
-    plots.plot_extrapolation(pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), path, title(evaluation))
-    return path
+def draw(evaluation: Evaluation, tables: Tables) -> list[Path]:
+    """extrapolation.png, and positions.png where whole windows count. RunError for one that cannot be drawn."""
+    run, train_length = evaluation.trained.run.path, evaluation.trained.experiment.training.length
+    picture, by_place = run / "extrapolation.png", run / "positions.png"
+    for path in (picture, by_place):
+        with files.failing("remove", path):
+            path.unlink(missing_ok=True)  # an older one would show other numbers
+    plots.plot_extrapolation(pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), picture, title(evaluation))
+    places = pd.DataFrame(tables.positions, columns=list(POSITION_COLUMNS)).assign(train_length=train_length)
+    shown = position_plots.whole(places)
+    if shown.empty:
+        return [picture]
+    position_plots.plot_positions(shown, by_place, f"{run.name}: loss by the place in the window")
+    return [picture, by_place]
 
 
 def write_attention(evaluation: Evaluation, found: Attended) -> None:

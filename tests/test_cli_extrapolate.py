@@ -198,6 +198,9 @@ def test_protocols_stand_in_one_table_and_their_cost_is_said_before(rope: Path) 
         ("sliding", "32", "250", "31"),
         ("non_overlapping", "32", "250", "31"),
     ]
+    assert (rope / "positions.png").is_file()
+    assert extrapolate(rope, "--lengths", "32", "--strategy", "none").code == 0
+    assert not (rope / "positions.png").exists(), "same_targets has the ends of windows alone"
     refused(extrapolate(rope, "--protocol", "same_target"), "'same_target'", "did you mean 'same_targets'?")
 
 

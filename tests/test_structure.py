@@ -37,7 +37,7 @@ ORDER = """
     tasks
     instances
     runs  plots  summary  variations
-    panels  attention_plots
+    panels  attention_plots  position_plots
     heatmaps  charts
     figures
     encodings  encodings.views
@@ -169,7 +169,7 @@ def test_imports_point_one_way() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "drawing", "plots", "attention_plots", "panels", "heatmaps", "charts", "figures",
+        "drawing", "plots", "attention_plots", "position_plots", "panels", "heatmaps", "charts", "figures",
         "reports", "curves", "console", "progress", "tables", "inspection_tables",
     ],
 )  # fmt: skip
@@ -188,7 +188,10 @@ def test_only_commands_report() -> None:
     ("library", "allowed"),
     [
         ("rich", {"console", "progress", "tables"}),
-        ("matplotlib", {"drawing", "plots", "attention_plots", "panels", "heatmaps", "charts", "figures"}),
+        (
+            "matplotlib",
+            {"drawing", "plots", "attention_plots", "position_plots", "panels", "heatmaps", "charts", "figures"},
+        ),
         ("typer", {"cli", "cli_encodings", "options"}),
         ("yaml", {"yaml_source"}),
         ("safetensors", {"checkpoint"}),
