@@ -24,7 +24,7 @@ from pe_cli import (
 from pe_cli.attended import Attended
 from pe_cli.config import PROTOCOLS, EvaluationConfig, data_named
 from pe_cli.corpus import Corpus
-from pe_cli.errors import RunError
+from pe_cli.errors import ConfigError, RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS, Evaluation, Tables
 from pe_cli.protocols import INSTANCES, Text
 from pe_cli.sources import Source
@@ -43,6 +43,9 @@ def open_evaluation(trained: Trained, settings: EvaluationConfig, data: str | No
     source = source_for(trained, data)
     is_task = not isinstance(source, Corpus)
     if is_task != trained.experiment.is_task:  # asked for what it was not trained on
+        if settings.protocols != trained.experiment.evaluation.protocols:
+            right = f"is a task, which has the protocol {INSTANCES}" if is_task else "is a text; leave the protocol out"
+            raise ConfigError(f"evaluation.protocols: {', '.join(settings.protocols)}: {source.name} {right}")
         settings = settings.model_copy(update={"protocols": (INSTANCES,) if is_task else PROTOCOLS[:1]})
     if isinstance(source, Corpus):
         return Evaluation(trained, source, settings)

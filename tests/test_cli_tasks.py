@@ -106,5 +106,7 @@ def test_a_run_of_a_text_is_asked_for_a_key(tmp_path: Path) -> None:
     run = only_run(tmp_path)
     assert {row["depth"] for row in read_csv(run / "windows.csv")} <= {"0.0", "0.25", "0.5", "0.75", "1.0"}
     assert "Exact match by depth and length (none)" in (run / "extrapolation.md").read_text(encoding="utf-8")
+    done = pe("extrapolate", "--out", tmp_path, "--data", words, "--lengths", "32", "--protocol", "sliding")
+    assert "sliding: task passkey is a task, which has the protocol instances" in done.err
     done = pe("extrapolate", "--out", tmp_path, "--data", "task:copy", "--lengths", "32", "--strategy", "none")
     assert "the run does not know the characters '>'" in done.err
