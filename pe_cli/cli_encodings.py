@@ -35,7 +35,9 @@ def list_(
 @app.command(epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))
 def inspect(
     encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="A name of `pe list encodings`.")],
-    length: Annotated[str, typer.Option("--length", metavar="N", help="Positions to show.")] = "16",
+    length: Annotated[
+        str, typer.Option("--length", metavar="N", help="Positions to show, without --at-length.")
+    ] = "16",
     at_length: Annotated[
         str | None,
         typer.Option("--at-length", metavar="N", help="What a strategy makes of it at this length."),

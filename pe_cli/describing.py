@@ -87,12 +87,13 @@ def inspect(
     encoding: str, length: str, at_length: str | None, strategy: str, changes: Mapping[str, str], json: bool
 ) -> None:
     console = Console()
-    if not subjects.is_encoding(encoding) and (run := subjects.run_of(encoding)) is not None:
-        raise ConfigError(f"{run.path} is a run, and inspect is for encodings; pe plot and pe properties show runs")
+    subject = subjects.subject(encoding, changes)
+    if subject.run is not None:
+        what = f"{subject.run.path} is a run, and inspect is for encodings"
+        raise ConfigError(f"{what}; pe plot and pe properties show runs")
     shown = options.whole_number(length, "--length", 1, inspection.LONGEST)
     at = None if at_length is None else options.whole_number(at_length, "--at-length", 1, inspection.LONGEST)
-    experiment = subjects.fresh(encoding, changes)
-    facts = inspection.inspect_encoding(experiment, shown, at_length=at, strategy=strategy)
+    facts = inspection.inspect_encoding(subject.experiment, shown, at_length=at, strategy=strategy)
     if json:
         console.json(facts)
         return

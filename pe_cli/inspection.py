@@ -50,11 +50,12 @@ def inspect_encoding(
 
     Always there: encoding, family, options, parameters (a count), reference, sees, length (T), train_length,
     strategy, positions (T; one such list for each axis of an id, and for each part where parts differ).
-    Where they apply: text (T; if ids depend on it), table (T × d_model), bias (H × T × T, null above the
-    diagonal; unless it depends on the text), mask (T × T, or H × T × T where heads differ; true where a query
-    may see a key, causality included), layers (those in which bias and mask act, if not all: the first is
-    shown), left_out (what would have more than MOST_ENTRIES entries), and whatever the encoding itself has a
-    name for. Numbers that are not finite are null.
+    Where they apply: chosen (what options without a value became here, such as a stride), text (T; if ids
+    depend on it), table (T × d_model), bias (H × T × T, null above the diagonal; unless it depends on the
+    text), mask (T × T, or H × T × T where heads differ; true where a query may see a key, causality
+    included), layers (those in which bias and mask act, if not all: the first is shown), left_out (what would
+    have more than MOST_ENTRIES entries), and whatever the encoding itself has a name for. Numbers that are
+    not finite are null.
 
     Raises ConfigError for a length out of range or an empty text, PositionRangeError beyond the rows of a
     learned table, and StrategyRefused for a strategy without meaning for the encoding.
@@ -79,6 +80,10 @@ def inspect_encoding(
         "train_length": spec.train_length,
         "strategy": strategies.label(strategy),
     }
+    free = [key for key, value in experiment.encoding.items() if value is None]
+    chosen = {key: value for key in free if isinstance(value := getattr(encoding, key, None), int | float)}
+    if chosen:
+        facts["chosen"] = chosen
     at_work = window(encoding, spec, source, size, strategy)
     encoding, positions = at_work.encoding, at_work.positions
     facts["length"] = size = len(at_work.text)

@@ -102,7 +102,9 @@ Protocol = Annotated[
 ]
 RunArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="[RUN]", parser=path("RUN"), help="A run directory or its name; default: the newest."),
+    typer.Argument(
+        metavar="[RUN]", parser=path("RUN"), help="A run: its directory or name; default: the last of `pe train`."
+    ),
 ]
 ConfigArgument = Annotated[
     Path | None,

@@ -293,3 +293,9 @@ def test_what_is_too_big_is_said_to_be_left_out() -> None:
     length = math.isqrt(MOST_ENTRIES // 4)
     assert "left_out" not in facts("none", length + 1)
     assert facts("alibi", length + 1)["left_out"] == {"bias": f"4 × {length + 1} × {length + 1}"}
+
+
+def test_what_became_of_an_option_without_a_value() -> None:
+    assert facts("strided", 4)["chosen"] == {"stride": round(math.sqrt(128))}
+    assert facts("{name: sliding_window, encoding: none}", 4)["chosen"] == {"window": 64}
+    assert "chosen" not in facts("{name: strided, stride: 3}", 4)
