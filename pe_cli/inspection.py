@@ -81,7 +81,7 @@ def inspect_encoding(
         "strategy": strategies.label(strategy),
     }
     free = [key for key, value in experiment.encoding.items() if value is None]
-    chosen = {key: value for key in free if isinstance(value := getattr(encoding, key, None), int | float)}
+    chosen = {key: value for key in free if isinstance(value := vars(encoding).get(key), int | float)}
     if chosen:
         facts["chosen"] = chosen
     at_work = window(encoding, spec, source, size, strategy)
