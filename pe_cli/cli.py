@@ -129,7 +129,7 @@ def compare(
     protocol: options.Protocol = None,
     name: Annotated[str | None, typer.Option("--name", help="The directory of the comparison.")] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="NAME", help="The run that differences refer to.")
+        str | None, typer.Option("--baseline", metavar="NAME", help="The run, or RUN + STRATEGY, of the differences.")
     ] = None,
     vary: Annotated[
         list[str] | None,

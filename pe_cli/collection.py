@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pe_cli import answer_tables, files, plots, reports, samplers, strategies, variations
-from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, Outcome, Refused, run_rows
+from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, Baseline, Outcome, Refused, run_rows
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, OF_TASKS, WINDOW_COLUMNS
 from pe_cli.protocols import INSTANCES
@@ -52,7 +52,7 @@ def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def collect(outcomes: Sequence[Outcome], baseline: str, refused: Sequence[Refused] = ()) -> Comparison:
+def collect(outcomes: Sequence[Outcome], baseline: Baseline, refused: Sequence[Refused] = ()) -> Comparison:
     """Rows and windows of every run that was evaluated, and their summary over seeds."""
     rows, windows = [], []
     notes: dict[str, None] = {}
@@ -80,8 +80,8 @@ def collect(outcomes: Sequence[Outcome], baseline: str, refused: Sequence[Refuse
     all_rows = pd.concat(rows, ignore_index=True)[list(ROW_COLUMNS)]
     diverged = {outcome.planned.name for outcome in outcomes if outcome.status == "diverged"}
     all_windows = pd.concat(windows, ignore_index=True)
-    varied = variants(outcomes, baseline)
-    summary = summarise(all_rows, all_windows, baseline, diverged, varied)
+    varied = variants(outcomes, baseline.name)
+    summary = summarise(all_rows, all_windows, baseline.name, diverged, varied, baseline.strategy)
     several = any(variant.variation for variant in varied.values())
     kept = orderings(summary, all_windows, varied) if several else None
     return Comparison(runs, all_rows, summary, list(notes), kept)

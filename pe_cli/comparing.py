@@ -104,7 +104,7 @@ def compare(request: Request) -> None:
     except ValueError as error:
         raise ConfigError(f"--name: {error}") from None
     plan = checked_plan(request, configs)
-    baseline = comparison.baseline_name(plan.runs, request.baseline)
+    baseline = comparison.baseline_of(plan.runs, request.baseline)
     for run in plan.runs:
         choose_precision(run.experiment.training.precision, device)
     for note in [*plan.notes, *(f"left out: {config.reason}" for config in plan.refused)]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pe_cli import sources
+from pe_cli import sources, strategies
 from pe_cli.config import EvaluationConfig, Experiment, resolve, training_identity
 from pe_cli.errors import ConfigError, CorpusError, PeError, nearest
 from pe_cli.evaluation import COLUMNS, skipping, too_long
@@ -53,6 +53,13 @@ class Planned:
     @property
     def directory(self) -> str:
         return run_directory_name(self.experiment.name, self.identity, self.experiment.seed)
+
+
+class Baseline(NamedTuple):
+    """What paired differences refer to: a run, with a strategy."""
+
+    name: str
+    strategy: str = "none"
 
 
 @dataclass(frozen=True)
@@ -163,14 +170,19 @@ def fitting(corpus: Source, evaluation: EvaluationConfig) -> list[str]:
     return [f"{corpus.name}: {note}" for note in skipping(text, evaluation)]
 
 
-def baseline_name(planned: Sequence[Planned], name: str | None) -> str:
-    """The run that paired differences refer to: the first config, or the one named."""
-    names = list(dict.fromkeys(run.base for run in planned))
-    if name is None:
-        return names[0]
-    if name not in names:
-        raise ConfigError(f"--baseline: '{name}' is not in this comparison{nearest(name, names)}")
-    return name
+def baseline_of(planned: Sequence[Planned], called: str | None) -> Baseline:
+    """What paired differences refer to: the first config, or the one named, alone or with a strategy."""
+    experiments = {run.base: run.experiment for run in planned}
+    if called is None:
+        return Baseline(next(iter(experiments)))
+    name, _, strategy = (called, "", "none") if called in experiments else called.partition(" + ")
+    if name not in experiments:
+        raise ConfigError(f"--baseline: '{name}' is not in this comparison{nearest(name, experiments)}")
+    found = Baseline(name, strategies.label(strategy or "none"))
+    asked = experiments[name].evaluation.strategies
+    if strategies.ALL not in asked and found.strategy not in map(strategies.label, asked):
+        raise ConfigError(f"--baseline: {name} is not evaluated with {found.strategy}; name it in --strategy")
+    return found
 
 
 def default_name(configs: Sequence[Path], quick: bool) -> str:

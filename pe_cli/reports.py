@@ -198,7 +198,7 @@ def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFram
         columns.insert([column.key for column in columns].index(after) + 1, column)
     notes = [
         f"gain: loss at the training length - loss at {length}; difference: loss - loss of "
-        f"{summary['baseline'].iloc[0]} without a strategy, on the same characters at the same seed; clearly better or "
+        f"{summary['baseline'].iloc[0]}, on the same characters at the same seed; clearly better or "
         "worse: its 95 % interval excludes zero",
         "rank: 1 + the number of runs that are clearly better by the same rule, taken for every pair of runs without "
         "a correction for their number; runs that no other one beats clearly share the first",

@@ -73,13 +73,15 @@ def summarise(
     baseline: str,
     diverged: Collection[str] = (),
     varied: Mapping[str, Varied] | None = None,
+    strategy: str = "none",
 ) -> pd.DataFrame:
     """A row for each name, strategy, length and protocol of `rows`, which has the columns of comparison.csv.
 
     `windows` has the losses of single windows with name, seed and data_hash. Intervals are over seeds (Student's t)
-    where there are several, else over windows (bootstrap). The names in `diverged` have no rank: the mean of the
-    seeds that did not diverge would flatter them. Names in `varied` have the baseline, and are ranked among those, of
-    their own variation. Tasks have shares of right answers, too, and are ranked by those.
+    where there are several, else over windows (bootstrap). Differences are to `baseline` with `strategy`. The names in
+    `diverged` have no rank: the mean of the seeds that did not diverge would flatter them. Names in `varied` have the
+    baseline, and are ranked among those, of their own variation. Tasks have shares of right answers, too, and are
+    ranked by those.
     """
     scored, deciding = by_entry(windows), by_entry(decisive(windows))
     variants = varied or {}
@@ -97,7 +99,7 @@ def summarise(
             accuracy, exact_match = (within_a_share(over_runs(good, key)) for key in ("accuracy", "exact_match"))
             own, other = (
                 scored.get(place(entry)),
-                scored.get(place({**entry, "name": variant.baseline, "strategy": "none"})),
+                scored.get(place({**entry, "name": variant.baseline, "strategy": strategy})),
             )
             if own is not None and other is not None:
                 differences, difference = paired(own, other)
@@ -108,7 +110,7 @@ def summarise(
                 "loss": loss.value,
                 "loss_low": loss.low,
                 "loss_high": loss.high,
-                "baseline": variant.baseline,
+                "baseline": label(variant.baseline, strategy),
                 "difference": difference.value,
                 "difference_low": difference.low,
                 "difference_high": difference.high,

@@ -10,7 +10,7 @@ import pytest
 from small_runs import config_file
 
 from pe_cli import corpus as corpora
-from pe_cli.comparison import Plan, baseline_name, default_name, expand, plan
+from pe_cli.comparison import Plan, baseline_of, default_name, expand, plan
 from pe_cli.errors import ConfigError
 from pe_cli.options import lengths_up_to, seed_list
 
@@ -162,9 +162,9 @@ def test_different_trainings_under_the_same_name_are_told_apart(tmp_path: Path) 
     names = list(dict.fromkeys(run.name for run in found.runs))
     assert names == list(dict.fromkeys(run.directory.rsplit("-s", 1)[0] for run in found.runs))
     assert len(names) == 2
-    assert baseline_name(found.runs, names[1]) == names[1]
+    assert baseline_of(found.runs, names[1]) == (names[1], "none")
     with pytest.raises(ConfigError, match="'x' is not in this comparison"):
-        baseline_name(found.runs, "x")
+        baseline_of(found.runs, "x")
 
 
 def test_a_config_means_the_same_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,10 +182,20 @@ def test_a_config_means_the_same_from_any_directory(tmp_path: Path, monkeypatch:
 
 def test_the_baseline_is_the_first_config_or_the_one_named(tmp_path: Path) -> None:
     runs = planned(*(config_file(tmp_path / f"{name}.yaml", encoding=name) for name in ("rope", "none"))).runs
-    assert baseline_name(runs, None) == "rope"
-    assert baseline_name(runs, "none") == "none"
+    assert baseline_of(runs, None) == ("rope", "none")
+    assert baseline_of(runs, "none") == ("none", "none")
     with pytest.raises(ConfigError, match="'nonne' is not in this comparison; did you mean 'none'"):
-        baseline_name(runs, "nonne")
+        baseline_of(runs, "nonne")
+
+
+def test_the_baseline_may_be_a_run_with_a_strategy(tmp_path: Path) -> None:
+    path = config_file(tmp_path / "learned.yaml", encoding="learned", evaluation={"strategies": ["none", "wrap"]})
+    runs = planned(path).runs
+    assert baseline_of(runs, "learned + wrap") == ("learned", "wrap")
+    with pytest.raises(ConfigError, match="learned is not evaluated with zero; name it in --strategy"):
+        baseline_of(runs, "learned + zero")
+    with pytest.raises(ConfigError, match="'wrapp' is not known; did you mean 'wrap'"):
+        baseline_of(runs, "learned + wrapp")
 
 
 def test_a_comparison_is_called_after_its_configs_or_their_folder() -> None:

@@ -109,6 +109,14 @@ def test_a_loss_missing_at_one_seed_leaves_no_mean_and_no_rank() -> None:
     assert found["a"]["rank"] == 1
 
 
+def test_differences_may_be_to_a_run_with_a_strategy() -> None:
+    """One that has a loss where the run alone has none, as a table beyond its rows."""
+    rows = [row("a", 2.0), row("a", 3.0, strategy="wrap"), row("b", 2.5)]
+    found = summarise(*frames(rows), "a", strategy="wrap")
+    assert found["difference"].tolist() == pytest.approx([-1.0, 0.0, -0.5])
+    assert set(found["baseline"]) == {"a + wrap"}
+
+
 # --- what cannot be paired ---
 
 
