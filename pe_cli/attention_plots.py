@@ -11,7 +11,7 @@ import pandas as pd
 
 from pe_cli.curves import printed
 from pe_cli.drawing import drawing, save
-from pe_cli.errors import RunError
+from pe_cli.errors import PeError
 from pe_cli.plots import COLOURS, length_axis
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _figure(rows: pd.DataFrame, train_length: int, title: str, notes: Sequence[s
     from matplotlib.figure import Figure
 
     if rows.empty:
-        raise RunError("there are no rows")
+        raise PeError("there are no rows")
     strategies = list(rows["strategy"].unique())
     width = 3.1 * len(PANELS)
     small = [line for note in notes for line in textwrap.wrap(printed(note), round(width * 15))]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from pe_cli.errors import RunError, canonical
+from pe_cli.errors import PeError, canonical
 
 COLUMNS = (
     "run", "encoding", "strategy", "seed", "train_length", "length", "protocol", "loss", "loss_low",
@@ -154,7 +154,7 @@ def _checked(rows: pd.DataFrame, *more: str) -> pd.DataFrame:
     """The rows with numbers for numbers, and a column `drawn`: there is a loss to draw."""
     lacking = [column for column in (*COLUMNS, *more) if column not in rows.columns]
     if lacking:
-        raise RunError(f"the rows lack {', '.join(lacking)}")
+        raise PeError(f"the rows lack {', '.join(lacking)}")
     numbers = {name: pd.to_numeric(rows[name]) for name in ("loss", "loss_low", "loss_high", "scored_chars")}
     rows = rows.assign(**numbers).reset_index(drop=True)
     return rows.assign(drawn=(rows["status"] == "ok") & np.isfinite(rows["loss"].astype(float)))

@@ -14,7 +14,7 @@ import pandas as pd
 from pe_cli import curves
 from pe_cli.curves import Curve, printed
 from pe_cli.drawing import drawing, save
-from pe_cli.errors import RunError
+from pe_cli.errors import PeError
 from pe_cli.protocols import INSTANCES
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def tick_lengths(lengths: Sequence[int], always: Sequence[int] = ()) -> list[int
 def _by_length(drawn: Sequence[Curve], title: str) -> Figure:
     """Right answers where all rows are of tasks, else losses."""
     if not drawn:
-        raise RunError("there are no rows")
+        raise PeError("there are no rows")
     of_tasks = all(name == INSTANCES for curve in drawn for name in curve.rows["protocol"])
     return _answers_by_length(drawn, title) if of_tasks else _losses_by_length(drawn, title)
 

@@ -65,7 +65,7 @@ def test_in_the_last_step(tmp_path: Path) -> None:
 )
 def test_while_the_text_is_read(tmp_path: Path, number: int, code: int, words: str) -> None:
     arguments = training(tmp_path)
-    with patch.object(corpus, "load", side_effect=lambda data: os.kill(os.getpid(), number)):
+    with patch.object(corpus, "load", side_effect=lambda *data: os.kill(os.getpid(), number)):
         done = pe(*arguments)
     assert (done.code, done.out, done.err) == (code, "", f"error: {words}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]

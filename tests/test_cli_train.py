@@ -159,7 +159,6 @@ def inner(block: str) -> list[str]:
         (["--set", "training.compile=perhaps"], ["training.compile", "perhaps"]),
         (["--set", "training.steps"], ["write --set KEY=VALUE"]),
         (["--set", "training.steps=-1"], ["training.steps", "-1"]),
-        (["--set", "model.n_heads=3"], ["d_model 16 is not divisible by n_heads 3"]),
         (["--seed", "-3"], ["seed", "-3"]),
         (["missing.yaml"], ["missing.yaml"]),
     ],
@@ -175,6 +174,11 @@ def test_bad_input_is_one_short_message_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
+def test_sizes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    refused(pe(*training(tmp_path, model__n_heads=3)), "d_model 16 is not divisible by n_heads 3")
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
 @pytest.mark.parametrize("arguments", [["--resum"], ["--threads", "0"], ["--seed", "x"], ["a.yaml", "b.yaml"]], ids=str)
 def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> None:
     done = pe(*training(tmp_path), *arguments)
@@ -187,8 +191,8 @@ def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> Non
 def test_a_text_too_short_is_told_with_the_numbers(tmp_path: Path) -> None:
     base = training(tmp_path)
     (tmp_path / "text.txt").write_text("to be or not to be!!")  # 20 characters, 18 of them to train on
-    assert pe(*base, "--set", "training.length=17", "--set", "training.steps=1").code == 0
-    done = pe(*base, "--set", "training.length=18")
+    assert pe(*training(tmp_path, training__length=17, training__steps=1)).code == 0
+    done = pe(*training(tmp_path, training__length=18))
     refused(done, str(tmp_path / "text.txt"), "training.length 18", "at least 19", "has 18", "at least 22", "has 20")
     (tmp_path / "text.txt").write_text("to be or not to be!")
     refused(pe(*base), "the text has 19 characters; at least 20 are needed")
@@ -257,7 +261,7 @@ def test_compiling_where_asked_or_where_it_pays(
 ) -> None:
     monkeypatch.setenv("CXX", "sh")  # any program that is there
     monkeypatch.setattr(loop, "COMPILE_FROM", pays_from)  # 3 steps × 4 windows × 16 characters are planned
-    with patch.object(torch, "compile", side_effect=lambda model: lambda *inputs: model(*inputs)) as compiled:
+    with patch.object(torch, "compile", side_effect=lambda model, dynamic: lambda *inputs: model(*inputs)) as compiled:
         done = pe(*training(tmp_path, training__compile=choice, **SHORT))
     assert (done.code, compiled.call_count) == (0, times)
     assert all(not key.startswith("_orig_mod") for key in load_file(only_run(tmp_path) / "model.safetensors"))

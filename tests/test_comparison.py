@@ -17,7 +17,9 @@ from pe_cli.options import lengths_up_to, seed_list
 
 def planned(*configs: Path, seeds: str | None = None, max_len: int | None = None, **overrides: Any) -> Plan:
     changes: Mapping[str, Any] = {key.replace("__", "."): value for key, value in overrides.items()}
-    return plan(configs, changes, lambda length: lengths_up_to(max_len, length), lambda first: seed_list(seeds, first))
+    return plan(
+        configs, changes, lambda one: lengths_up_to(max_len, one.trained_length), lambda first: seed_list(seeds, first)
+    )
 
 
 def directories(found: Plan) -> list[str]:
