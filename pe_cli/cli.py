@@ -111,18 +111,8 @@ def extrapolate(
 @app.command(epilog=example("pe compare configs/*.yaml --quick"))
 def compare(
     configs: Annotated[list[str], typer.Argument(metavar="CONFIG…", help="YAML files, or patterns in quotes.")],
-    seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="N or 1,2,3", help="How many seeds, or which.")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            parser=options.whole("--jobs", 1, options.MOST_JOBS),
-            help="Runs at the same time.",
-        ),
-    ] = None,
+    seeds: options.Seeds = None,
+    jobs: options.Jobs = None,
     max_len: options.MaxLen = None,
     lengths: options.Lengths = None,
     strategy: options.Strategy = None,
@@ -184,6 +174,29 @@ def compare(
             quiet=quiet,
         )
     )
+
+
+@app.command(epilog=example("pe claims configs/claims/alibi_extrapolates.yaml --jobs 2"))
+def claims(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]…", help="Claim files, or patterns in quotes; default: configs/claims/*.yaml."),
+    ] = None,
+    seeds: options.Seeds = None,
+    jobs: options.Jobs = None,
+    set_: options.Set = None,
+    out: options.Out = Path("results"),
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run published claims as experiments, and judge them."""
+    from pe_cli import claiming
+
+    overrides = options.settings(set_)
+    claiming.check(claiming.Request(files or [], seeds, overrides, out, device, threads, jobs, dry_run, json, quiet))
 
 
 @app.command(epilog=example("pe config configs/rope.yaml --set training.steps=500"))

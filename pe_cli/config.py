@@ -49,6 +49,7 @@ __all__ = [
     "doubled_lengths",
     "load_experiment",
     "resolve",
+    "resolve_source",
     "spec_of",
     "to_yaml",
     "training_identity",
@@ -78,7 +79,12 @@ def resolve(
     Raises ConfigError with file, line, key, value and what would be right. The encoding is built once: one
     that does not fit is refused before any data is read.
     """
-    stated = Stated(read_file(path) if path else Source("", dict(defaults or {})), NAMED_BLOCKS)
+    return resolve_source(read_file(path) if path else Source("", dict(defaults or {})), overrides, path)
+
+
+def resolve_source(source: Source, overrides: Mapping[str, str | int | None], path: Path | None) -> Resolved:
+    """The same from a document that was read already; `path` is the file that it stands in."""
+    stated = Stated(source, NAMED_BLOCKS)
     for key in sorted(overrides, key=lambda key: key.count(".")):
         value = overrides[key]
         if value is not None:

@@ -77,6 +77,11 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", metavar="N", parser=whole("--threads", 1), help="Threads of one run."),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", parser=whole("--jobs", 1, MOST_JOBS), help="Runs at the same time."),
+]
+Seeds = Annotated[str | None, typer.Option("--seeds", metavar="N or 1,2,3", help="How many seeds, or which.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")]
 Force = Annotated[bool, typer.Option("--force", help="Train again what is there already.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]

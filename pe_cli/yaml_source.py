@@ -259,20 +259,21 @@ def written(values: Mapping[str, Any], comments: Mapping[str, str], indent: str 
     """Blocks of keys as YAML text that `parse` reads back, the comment of a dotted leaf key behind it."""
     lines = []
     for name, value in values.items():
-        dotted, key = f"{prefix}{name}", f"{indent}{_flow(name)}:"
+        dotted, key = f"{prefix}{name}", f"{indent}{flow(name)}:"
         if isinstance(value, Mapping) and value:
             lines.append(f"{key}\n{written(value, comments, indent + '  ', dotted + '.')}")
         else:
             comment = f"  # {comments[dotted]}" if dotted in comments else ""
-            lines.append(f"{key} {_flow(value)}{comment}\n")
+            lines.append(f"{key} {flow(value)}{comment}\n")
     return "".join(lines)
 
 
-def _flow(value: Any) -> str:
+def flow(value: Any) -> str:
+    """A value on one line, as `parse_value` reads it back."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_flow(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_flow(item) for item in value) + "]"
+        return "[" + ", ".join(flow(item) for item in value) + "]"
     if value is None:
         return "~"
     # inside a list, the dumper quotes what a comma or a bracket would break

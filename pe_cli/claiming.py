@@ -1,0 +1,139 @@
+"""`pe claims`: read the files, run what they need, judge, show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pe_cli import claim_tables, claims, comparison, runs, verdicts
+from pe_cli.claims import Claim
+from pe_cli.commands import command_line, show
+from pe_cli.comparing import Watching, listed
+from pe_cli.console import Console
+from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
+from pe_cli.errors import ConfigError, Interrupted, RunFailed
+from pe_cli.execution import Settings, execute
+from pe_cli.signals import interruptible
+from pe_cli.verdicts import Result
+from pe_cli.versions import machine
+
+DEFAULT = Path("configs/claims")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `pe claims`."""
+
+    files: list[str]
+    seeds: str | None
+    overrides: Mapping[str, str]
+    out: Path
+    device: str
+    threads: int | None
+    jobs: int | None
+    dry_run: bool
+    json: bool
+    quiet: bool
+
+
+def check(request: Request) -> None:
+    console = Console(request.quiet)
+    device = choose_device(request.device)
+    found, wrong = claims.found(files_of(request), request.seeds, request.overrides)
+    if wrong:
+        raise ConfigError(listed([(text.partition(":")[0], text) for text in wrong]))
+    planned = {run.directory: run for claim in found for run in claim.planned}
+    for run in planned.values():
+        choose_precision(run.experiment.training.precision, device)
+    for note in dict.fromkeys(note for claim in found for note in claim.notes):
+        console.warn(note)
+    root = request.out / "runs"
+    if request.dry_run:
+        show_plan(console, request, found, root)
+        return
+    jobs = request.jobs or (min(usable_cores(), max(1, len(planned))) if device.type == "cpu" else 1)
+    threads = choose_threads(request.threads, jobs)
+    runs.writable(root)
+    settings = Settings(root, str(device), threads, force=False)
+    started = time.monotonic()
+    results: list[Result] = []
+    written: list[Path] = []
+    with (
+        interruptible(console.restore) as received,
+        console.display("runs", sum(len(claim.planned) for claim in found)) as display,
+    ):
+
+        def advance(chars: int) -> None:
+            if (number := received()) is not None:
+                raise Interrupted("interrupted while a run was asked", number)
+
+        watching = Watching(display, root)
+        for number, claim in enumerate(found, start=1):
+            outcomes = execute(claim.planned, settings, jobs, watching, received)
+            if received() is not None:
+                break
+            try:
+                results.append(verdicts.judge(claim, outcomes, advance))
+            except Interrupted:
+                break
+            minutes = (time.monotonic() - started) / 60
+            facts = [
+                f"Made by `{command_line()}` in {minutes:.1f} minutes, {jobs} at a time with {threads} "
+                f"thread{'s' if threads > 1 else ''} each; runs that were there already are not trained again; "
+                f"{machine(device)}."
+            ]
+            written = claim_tables.write(results, len(found) - number, request.out, facts)
+            console.note(f"{claim.name}: {results[-1].verdict}")
+        stopped = received()
+    report(console, request, results, len(found) - len(results), written)
+    if stopped is not None:
+        raise Interrupted("interrupted; finished runs are kept, and the same command goes on with the rest", stopped)
+    bad = {run.planned.directory: run for result in results for run in result.outcomes if run.status != "finished"}
+    if bad:
+        problems = [(name, f"{name}: {run.status}: {run.reason}") for name, run in bad.items()]
+        raise RunFailed(listed(problems, f"{len(bad)} of {len(planned)} runs have no result"))
+
+
+def files_of(request: Request) -> list[Path]:
+    """The claim files that are asked for: all of `configs/claims`, where none is named."""
+    if request.files:
+        return comparison.expand(request.files)
+    found = sorted(DEFAULT.glob("*.yaml"))
+    if not found:
+        raise ConfigError(f"there is no claim file {DEFAULT / '*.yaml'} in {Path.cwd()}; name one: pe claims FILE")
+    return found
+
+
+def show_plan(console: Console, request: Request, found: list[Claim], root: Path) -> None:
+    """The directories of the runs, and nothing done."""
+    plan: list[dict[str, Any]] = [
+        {
+            "name": claim.name,
+            "file": str(claim.path),
+            "runs": [
+                {"name": run.name, "seed": run.experiment.seed, "directory": str(root / run.directory)}
+                for run in claim.planned
+            ],
+        }
+        for claim in found
+    ]
+    if request.json:
+        console.json(plan)
+        return
+    for path in dict.fromkeys(run["directory"] for claim in plan for run in claim["runs"]):
+        console.result(path)
+
+
+def report(console: Console, request: Request, results: list[Result], left: int, written: list[Path]) -> None:
+    if request.json:
+        console.json([verdicts.record(result) for result in results])
+        return
+    for result in results:
+        show(console, claim_tables.inequalities(result))
+        console.result("")
+    if results:
+        show(console, claim_tables.verdicts_of(results, left))
+        console.result("\n".join(["", *map(str, written)]))
