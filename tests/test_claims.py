@@ -181,9 +181,9 @@ def judged(kind: str, text: str, left: list[float], right: list[float]) -> Judge
     """The inequality where its two runs have these losses at each seed."""
     found = inequality(text)
     claim = Claim(Path("x.yaml"), None, list(range(len(left))), {}, [], {}, [], {}, [])  # type: ignore[arg-type]
-    claim.tables.update(
-        {(term, seed): number for term, values in numbers.items() if term for seed, number in enumerate(values)}
-    )
+    for side, values in ((found.left, left), (found.right, right)):
+        for _, term in side.terms:
+            claim.tables.update({(term, seed): number for seed, number in enumerate(values)})
     return verdicts.of_inequality(kind, found, Measured(claim, {}, lambda chars: None))
 
 
