@@ -22,7 +22,7 @@ from pe_cli.verdicts import CONFIRMED, OPEN, REFUTED, Judged, Measured
 ROOT = Path(__file__).parents[1]
 PUBLISHED = sorted((ROOT / "configs" / "claims").glob("*.yaml"))
 COPY = {"task": "copy", "max_length": 4}
-OF_COPY = {"lengths": [4, 8], "scored": 2}
+OF_COPY = {"lengths": [4, 8], "scored": 2, "windows": 16}
 CLAIM: dict[str, Any] = {
     "claim": "alibi extrapolates | rope does not",
     "source": "Press 2022",
