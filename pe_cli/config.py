@@ -88,7 +88,7 @@ def resolve_source(source: Source, overrides: Mapping[str, str | int | None], pa
     for key in sorted(overrides, key=lambda key: key.count(".")):
         value = overrides[key]
         if value is not None:
-            stated.override(key, str(value))
+            stated.override(key, value if isinstance(value, str) else str(value))
     _place_data(stated, path.parent if path else Path())
     experiment = _checked(stated, path.stem if path else "")
     _build_once(experiment, stated)
@@ -255,8 +255,10 @@ def _build_once(experiment: Experiment, stated: Stated) -> None:
 def _place_of_both(key: str, stated: Stated) -> str:
     """Ids or an encoding do not fit the sizes: whichever the command line says, and the file."""
     sizes = "training" if key.startswith("positions") else "model"
-    place, where = stated.place(*dict.fromkeys((key, sizes))), stated.source.where
-    return place if place.startswith(where) else f"{where}: {place}"
+    typed, where = dict.fromkeys(stated.typed(key) + stated.typed(sizes)), stated.source.where
+    if not typed:
+        return stated.place(key, sizes)
+    return f"{where}: {' '.join(typed)}: " if where else f"{' '.join(typed)}: "
 
 
 def spec_of(experiment: Experiment, alphabet: str) -> ModelSpec:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+
 from pe_cli.errors import ConfigError, comma_parts
 
 LARGEST = 2**63 - 1
@@ -145,8 +146,12 @@ def overrides(
     pairs: Iterable[str] | None, encoding: str | None, data: str | None, seed: str | None
 ) -> dict[str, str | int | None]:
     """What the command line says of an experiment, by dotted key."""
+    from pe_cli.stated import Typed, printable  # here: `--help` needs no schema
+
     own = {"encoding": encoding, "data": data, "seed": seed}
-    found: dict[str, str | int | None] = {**settings(pairs)}
+    found: dict[str, str | int | None] = {
+        key: Typed(value, f"--set {key}={printable(value)}") for key, value in settings(pairs).items()
+    }
     for key, value in own.items():
         if value is not None and found.get(key, value) != value:
             raise ConfigError(f"--set {key}={found[key]}: --{key} {value} says otherwise; keep one of them")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from pe_cli import options, strategies
-from pe_cli.config import Experiment, spec_of
+from pe_cli.config import spec_of
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
-from pe_cli.errors import ConfigError, canonical
+from pe_cli.errors import ConfigError
 from pe_cli.inspection import SAMPLE_TEXT, Window, window
 from pe_cli.runs import Run
 from pe_cli.subjects import fresh
@@ -48,7 +47,7 @@ def shown(asked: Sequence[str | Run], pairs: Sequence[str], chosen: Sequence[str
             found += under(chosen, f"{one.path.name}, trained", trained.model.encoding, spec, size)
             continue
         for called, change in changes.items():
-            experiment = before_training(one, change, like)
+            experiment = fresh(one, change, like)
             label = one if one.lstrip().startswith("{") else str(experiment.encoding["name"])
             label += (f", {called}" if called else "") + (", before training" if like else "")
             alphabet = "".join(sorted(set(SAMPLE_TEXT)))
@@ -84,24 +83,3 @@ def variants(pairs: Sequence[str]) -> dict[str, dict[str, str]]:
         return {"": common}
     key = several[0]
     return {f"{key.removeprefix('encoding.')}={value}": {**common, key: value} for value in values[key]}
-
-
-def before_training(name: str, changes: Mapping[str, str], like: Experiment | None) -> Experiment:
-    if like is None:
-        return fresh(name, changes)
-    if canonical(name) == like.encoding["name"]:
-        name = json.dumps(like.encoding)  # JSON is YAML
-    return fresh(name, {**sizes(like), **changes})
-
-
-def sizes(experiment: Experiment) -> dict[str, str]:
-    """What an encoding is built for, as settings."""
-    model, span = experiment.model, experiment.training.length_range
-    return {
-        "model.d_model": str(model.d_model),
-        "model.n_heads": str(model.n_heads),
-        "model.n_layers": str(model.n_layers),
-        "training.length": str(experiment.training.length),
-        "training.length_range": ",".join(map(str, span)) if span else "none",
-        "seed": str(experiment.seed),
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pe_cli.errors import ConfigError
+from pe_cli.errors import ConfigError, canonical
 from pe_cli.schema import shown
 from pe_cli.yaml_source import Source, parse_value
 
@@ -14,6 +14,17 @@ TASK = "task"
 _OWN_OPTION = {"encoding", "data", "seed"}
 """Keys that the command line has an option of their own for."""
 _LONGEST_TYPED = 1000  # an encoding with all its parts is worth showing whole
+
+
+class Typed(str):
+    """Text from the command line that was not typed where its key would have it: `label` is what was."""
+
+    label: str
+
+    def __new__(cls, text: str, label: str) -> Typed:
+        typed = super().__new__(cls, text)
+        typed.label = label
+        return typed
 
 
 class Stated:
@@ -32,14 +43,10 @@ class Stated:
 
     def override(self, key: str, text: str) -> None:
         """Put a value from the command line in place of what the file says; text is kept as typed."""
-        typed = text if text.isprintable() and len(text) <= _LONGEST_TYPED else shown(text)
-        label = f"--{key} {typed.strip() or repr(text)}" if key in _OWN_OPTION else f"--set {key}={typed}"
+        label = text.label if isinstance(text, Typed) else _label(key, text)
         *path, last = key.split(".")
         if not all([*path, last]):
             raise ConfigError(f"{label}: '{key}' is not a key; training.steps is one")
-        block_key = key.removesuffix(".name")
-        if block_key in self.labels and block_key != key:
-            raise ConfigError(f"{label}: {self.labels[block_key]} says which already; keep one of them")
         value: Any = text
         if key == "data":
             value = task_block(parse_value(text, label) if text.lstrip().startswith("{") else text)
@@ -48,6 +55,7 @@ class Stated:
                 raise ConfigError(f"{label}: {key}: is empty")
             if text.lstrip()[0] in "[{":
                 value = parse_value(text, label)
+        self._refuse_another(key, value, label)
         block = self.values
         for depth, part in enumerate(path):
             block[part] = block = self._opened(block, ".".join(path[: depth + 1]), label)
@@ -57,6 +65,18 @@ class Stated:
         self.empty = {known for known in self.empty if not _within(known, key)}
         self._origins |= dict.fromkeys(leaves({key: value}), "command line")
         self.labels[key] = label
+
+    def _refuse_another(self, key: str, value: Any, label: str) -> None:
+        """ConfigError where an option gave the key another value, alone or in a block: which of them was meant?"""
+        around = [known for known in self.labels if _within(key, known)]
+        before: Any = self.values if around else None
+        *path, last = key.split(".")
+        for part in path:
+            before = before.get(part) if isinstance(before, dict) else None
+        if isinstance(before, str) and last == "name":
+            before = {last: before}  # a block by its name alone
+        if isinstance(before, dict) and last in before and not _alike(before[last], value):
+            raise ConfigError(f"{label}: {self.labels[max(around, key=len)]} says {last} already; keep one of them")
 
     def _opened(self, block: dict[str, Any], key: str, label: str) -> dict[str, Any]:
         """The block under a dotted key, made where there is none; a bare name becomes a block."""
@@ -79,16 +99,17 @@ class Stated:
         """`default`, `file` or `command line` for a dotted leaf key of the resolved experiment."""
         return self._origins.get(key) or self._origins.get(key.removesuffix(".name"), "default")
 
+    def typed(self, key: str) -> list[str]:
+        """What was typed of a key or inside it, else of the nearest block around it."""
+        inside = [label for known, label in self.labels.items() if _within(known, key)]
+        around = [known for known in self.labels if _within(key, known)]
+        return list(dict.fromkeys(inside)) or [self.labels[known] for known in around if known == max(around, key=len)]
+
     def place(self, *keys: str) -> str:
         """What an error begins with: the option on the command line, else `file:line: `, else nothing."""
         for key in keys:
-            at = [known for known in self.labels if _within(key, known)]
-            if at:
-                return f"{self.labels[max(at, key=len)]}: "
-        for key in keys:
-            inside = [label for known, label in self.labels.items() if _within(known, key)]
-            if inside:
-                return f"{' '.join(inside)}: "
+            if typed := self.typed(key):
+                return f"{' '.join(typed)}: "
         if not self.source.where:
             return ""
         places = [self.source.place(key) for key in keys]
@@ -109,6 +130,21 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield from leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
+
+
+def printable(text: str) -> str:
+    """Text as typed, where that is one line of a message."""
+    return text if text.isprintable() and len(text) <= _LONGEST_TYPED else shown(text)
+
+
+def _label(key: str, text: str) -> str:
+    typed = printable(text)
+    return f"--{key} {typed.strip() or repr(text)}" if key in _OWN_OPTION else f"--set {key}={typed}"
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values are written alike; names may be written in several ways."""
+    return one == other or (isinstance(one, str) and isinstance(other, str) and canonical(one) == canonical(other))
 
 
 def _within(key: str, block: str) -> bool:

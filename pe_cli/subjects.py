@@ -14,6 +14,7 @@ from pe_cli.encodings import registry
 from pe_cli.errors import ConfigError, canonical, nearest
 from pe_cli.runs import Run
 from pe_cli.schema import read, shown
+from pe_cli.stated import Typed, printable
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,20 @@ def subject(name: str, changes: Mapping[str, str]) -> Subject:
     return Subject(name, load_experiment(run.config_text, str(run.path / "config.yaml")), run)
 
 
-def fresh(name: str, changes: Mapping[str, str]) -> Experiment:
-    """The experiment of a name or block of an encoding, with settings. ConfigError for those that name another."""
+def fresh(name: str, changes: Mapping[str, str], like: Experiment | None = None) -> Experiment:
+    """The experiment of a name or block of an encoding, with settings. ConfigError for those that name another.
+
+    It has the sizes and the seed of `like`, and its options where the two are the same encoding.
+    """
     for key in changes:
         if canonical(key) in ("encoding", "encoding.name"):
             raise ConfigError(f"--set {key}={changes[key]}: name encodings as arguments, in place of {name}")
-    return resolve(None, {"encoding": name, **changes}, width_for(changes)).experiment
+    asked = {"encoding": Typed(name, printable(name).strip() or repr(name)), **changes}
+    if like is None:
+        return resolve(None, width_for(changes) | asked).experiment
+    same = canonical(name) == like.encoding["name"]
+    given = {**sizes(like), **({"encoding": like.encoding} if same else {})}
+    return resolve(None, changes if same else asked, given).experiment
 
 
 def run_of(name: str) -> Run | None:
@@ -85,11 +94,25 @@ def is_encoding(name: str) -> bool:
     return True
 
 
-def width_for(changes: Mapping[str, str]) -> dict[str, Any]:
+def width_for(changes: Mapping[str, str]) -> dict[str, str]:
     """The width for the heads asked for, of the default head size, in place of the default width."""
-    sizes = ModelConfig()
+    own, heads = ModelConfig(), changes.get("model.n_heads", "")
     try:
-        heads = int(read(int, changes.get("model.n_heads", "")))
+        count = int(read(int, heads))
     except ValueError:
         return {}
-    return {"model": {"d_model": str(sizes.d_model // sizes.n_heads * heads)}} if heads > 0 else {}
+    width = str(own.d_model // own.n_heads * count)
+    return {"model.d_model": Typed(width, f"--set model.n_heads={printable(heads)}")} if count > 0 else {}
+
+
+def sizes(experiment: Experiment) -> dict[str, Any]:
+    """What an encoding is built for, as a file would state it."""
+    model, span = experiment.model, experiment.training.length_range
+    return {
+        "model": {"d_model": str(model.d_model), "n_heads": str(model.n_heads), "n_layers": str(model.n_layers)},
+        "training": {
+            "length": str(experiment.training.length),
+            "length_range": list(map(str, span)) if span else None,
+        },
+        "seed": str(experiment.seed),
+    }

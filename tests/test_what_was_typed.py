@@ -1,0 +1,67 @@
+"""What is typed twice, is unfinished or would be ignored is refused, and an error names what was typed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from command_line import pe
+from refusals import refuses
+
+REFUSED: dict[str, list[str]] = {
+    # two values of one key
+    "config --encoding '{name: rope, base: 5}' --set encoding.base=7": [
+        "--set encoding.base=7: --encoding {name: rope, base: 5} says base already; keep one of them"
+    ],
+    "config --set encoding='{name: rope, base: 5}' --set encoding.base=7": [
+        "--set encoding={name: rope, base: 5} says"
+    ],
+    "config --encoding '{name: sinks, encoding: {name: rope, base: 5}}' --set encoding.encoding.base=6": ["says base"],
+    "config --encoding '{name: sinks, encoding: rope}' --set encoding.encoding.name=alibi": ["says name already"],
+    "config --encoding '{name: sinks, encoding: t5}' --set encoding.encoding='{name: rope}'": ["says encoding already"],
+    "config --data '{task: copy, max_length: 20}' --set data.max_length=7": ["says max_length already"],
+    "config --data task:copy --set data.task=sort": ["--data task:copy says task already"],
+    "config --set positions='{name: shifted, shifts: 20}' --set positions.shifts=7": ["says shifts already"],
+    "inspect '{name: sinusoidal, base: 7}' --set encoding.base=5": [
+        "--set encoding.base=5: {name: sinusoidal, base: 7} says base already"
+    ],
+    "properties '{name: rope, base: 7}' rope --set encoding.base=5": ["{name: rope, base: 7} says base already"],
+    "plot '{name: sinusoidal, base: 2}' sinusoidal --set encoding.base=10000": ["says base already"],
+    "plot '{name: rope, base: 2}' --set encoding.base=3 --set encoding.base=2": ["--set encoding.base=3: {name: rope"],
+    # what was typed is what is named
+    "inspect rope --set encoding.base.x=5": ["error: --set encoding.base.x=5: encoding.base: "],
+    "inspect '{name: rope, base: x}'": ["error: {name: rope, base: x}: encoding.base: "],
+    "plot '{name: rope, base: x}'": ["error: {name: rope, base: x}: encoding.base: "],
+    "properties '{name: rope, base: x}'": ["error: {name: rope, base: x}: encoding.base: "],
+    "config --set data=nosuch": ["error: --set data=nosuch: data: "],
+    "config --set encoding=ropee": ["error: --set encoding=ropee: encoding: "],
+    "config --set seed=x": ["error: --set seed=x: seed: "],
+    "inspect rope --set model.n_heads=2000": ["error: --set model.n_heads=2000: model.d_model: "],
+    "inspect rope_partial --set model.n_heads=5 --set encoding.fraction=0.1": ["--set model.n_heads=5: encoding.frac"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("typed", REFUSED)
+def test_refused(typed: str, folder: Path) -> None:
+    refuses(folder, shlex.split(typed), *REFUSED[typed])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "config --encoding '{name: rope, base: 5}' --set encoding.base=5 --set encoding.name=Rope",
+        "config --encoding rope --set encoding.base=5",
+        "config --encoding '{name: sinks, encoding: rope}' --set encoding.encoding.base=5",
+        "config --data task:copy --set data.max_length=7",
+    ],
+)
+def test_one_value_in_two_places_is_no_contradiction(typed: str, folder: Path) -> None:
+    done = pe(*shlex.split(typed))
+    assert done.code == 0, done.err
