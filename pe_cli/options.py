@@ -8,13 +8,39 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
+from typer.core import TyperCommand, TyperOption
 
 from pe_cli.errors import ConfigError, comma_parts
 
 LARGEST = 2**63 - 1
 MOST_JOBS = 1024
 MOST_SEEDS = 1000
+
+
+class Command(TyperCommand):
+    """A command that refuses two values of an option that takes one, of which the last would be taken."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            self.refuse_several(ctx, list(args))
+        return super().parse_args(ctx, args)
+
+    def refuse_several(self, ctx: Any, args: list[str]) -> None:
+        options = [one for one in self.params if isinstance(one, TyperOption)]
+        takes_one = [one for one in options if not (one.multiple or one.is_flag or one.count)]
+        for option in takes_one:
+            option.multiple = True  # for a parser that keeps all values
+        try:
+            found, _, _ = self.make_parser(ctx).parse_args(args)
+        finally:
+            for option in takes_one:
+                option.multiple = False
+        for option in takes_one:
+            first, *others = found.get(option.name or "") or [None]
+            for other in others:
+                if other != first:
+                    name = option.opts[0]
+                    raise ConfigError(f"{name} {other}: {name} {first} says otherwise; keep one of them")
 
 
 def whole_number(text: str, option: str, least: int, most: int = LARGEST) -> int:

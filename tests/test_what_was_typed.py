@@ -6,8 +6,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+import typer
 from command_line import pe
 from refusals import refuses
+from typer.core import TyperOption
+
+from pe_cli.cli import app
 
 REFUSED: dict[str, list[str]] = {
     # two values of one key
@@ -65,3 +69,29 @@ def test_refused(typed: str, folder: Path) -> None:
 def test_one_value_in_two_places_is_no_contradiction(typed: str, folder: Path) -> None:
     done = pe(*shlex.split(typed))
     assert done.code == 0, done.err
+
+
+def options_of_one_value() -> list[tuple[str, str]]:
+    """Every command with every option that takes one value."""
+    commands = typer.main.get_group(app).commands
+    return [
+        (name, option.opts[0])
+        for name, command in commands.items()
+        for option in command.params
+        if isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
+    ]
+
+
+@pytest.mark.parametrize(("command", "option"), options_of_one_value())
+def test_an_option_of_one_value_takes_no_other(command: str, option: str, folder: Path) -> None:
+    refuses(folder, [command, option, "4", f"{option}=8"], f"{option} 8: {option} 4 says otherwise; keep one of them")
+
+
+def test_there_are_options_of_one_value() -> None:
+    assert {("train", "--encoding"), ("inspect", "--strategy"), ("plot", "--layer")} < set(options_of_one_value())
+
+
+def test_the_same_value_twice_is_one(folder: Path) -> None:
+    done = pe("inspect", "rope", "--length", "4", "--length=4", "--json")
+    assert done.code == 0, done.err
+    assert done.json["length"] == 4
