@@ -117,7 +117,7 @@ def with_evaluation(experiment: Experiment, overrides: Mapping[str, str | int | 
 
 def data_named(text: str) -> str | dict[str, Any]:
     """What --data names: a corpus or file as it is, a task as a block with all of its options."""
-    found = parse_value(text, f"--data {text}") if text.lstrip().startswith("{") else text
+    found = parse_value(text, f"--data {text}", "data") if text.lstrip().startswith("{") else text
     return tasks.canonical_data(found)
 
 

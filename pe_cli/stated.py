@@ -49,12 +49,12 @@ class Stated:
             raise ConfigError(f"{label}: '{key}' is not a key; training.steps is one")
         value: Any = text
         if key == "data":
-            value = task_block(parse_value(text, label) if text.lstrip().startswith("{") else text)
+            value = task_block(parse_value(text, label, key) if text.lstrip().startswith("{") else text)
         elif key.split(".")[0] in self.named_blocks:
             if not text.strip():
                 raise ConfigError(f"{label}: {key}: is empty")
             if text.lstrip()[0] in "[{":
-                value = parse_value(text, label)
+                value = parse_value(text, label, key)
         self._refuse_another(key, value, label)
         block = self.values
         for depth, part in enumerate(path):

@@ -84,10 +84,17 @@ def parse(text: str, where: str) -> Source:
     return Source(where, values, walk.lines, frozenset(walk.empty))
 
 
-def parse_value(text: str, where: str) -> Any:
-    """A value as it may stand after a colon: text, a `[list]` or a `{block: of keys}`."""
+def parse_value(text: str, where: str, key: str = "") -> Any:
+    """A value as it may stand after the colon of a key: text, a `[list]` or a `{block: of keys}`.
+
+    What is begun in it and not finished is refused, as it is in a file.
+    """
     node = _composed(text, where)
-    return None if node is None else _Walk(where).value(node, "", ())
+    walk = _Walk(where)
+    value = None if node is None else walk.value(node, key, ())
+    for unfinished in sorted(walk.empty):
+        raise ConfigError(f"{where}: {unfinished}: is empty")
+    return value
 
 
 def _decoded(content: bytes, where: str) -> str:
@@ -205,23 +212,24 @@ class _Walk:
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         seen: dict[str, int] = {}
+        for key_node, _ in node.value:
+            name, line = self.name(key_node, prefix), key_node.start_mark.line + 1
+            if name in seen:
+                twice = f"stands twice, on line {seen[name]} and on line {line}; "
+                twice += "write <<: [*first, *second]" if key_node.tag == _MERGE else "keep one"
+                raise ConfigError(f"{self.where}:{line}: {_joined(prefix, name)}: {twice}")
+            seen[name] = line
         # merged blocks first: what the block itself says then wins, values and lines alike
         for key_node, value_node in node.value:
             if key_node.tag == _MERGE:
-                merged = {**self.merge(value_node, prefix, inner), **merged}
+                merged = self.merge(value_node, prefix, inner)
         for key_node, value_node in node.value:
-            if key_node.tag == _MERGE:
-                continue
-            name = self.name(key_node, prefix)
-            line = key_node.start_mark.line + 1
-            dotted = _joined(prefix, name)
-            if name in seen:
-                twice = f"stands twice, on line {seen[name]} and on line {line}; keep one"
-                raise ConfigError(f"{self.where}:{line}: {dotted}: {twice}")
-            seen[name] = line
-            self.empty.discard(dotted)  # of a merged block
-            own[name] = self.value(value_node, dotted, inner)
-            self.lines[dotted] = line
+            if key_node.tag != _MERGE:
+                name = self.name(key_node, prefix)
+                dotted = _joined(prefix, name)
+                self.empty.discard(dotted)  # of a merged block
+                own[name] = self.value(value_node, dotted, inner)
+                self.lines[dotted] = seen[name]
         return {**merged, **own}
 
     def merge(self, node: Node, prefix: str, parents: tuple[Node, ...]) -> dict[str, Any]:

@@ -43,6 +43,17 @@ REFUSED: dict[str, list[str]] = {
     "config --set seed=x": ["error: --set seed=x: seed: "],
     "inspect rope --set model.n_heads=2000": ["error: --set model.n_heads=2000: model.d_model: "],
     "inspect rope_partial --set model.n_heads=5 --set encoding.fraction=0.1": ["--set model.n_heads=5: encoding.frac"],
+    # what was begun and not finished
+    "config --encoding '{name: }'": ["--encoding {name: }: encoding.name: is empty"],
+    "config --encoding '{name}'": ["encoding.name: is empty"],
+    "config --encoding '{name: sliding_window, encoding: }'": ["encoding.encoding: is empty"],
+    "config --encoding '{name: sliding_window, window: }'": ["encoding.window: is empty"],
+    "config --encoding '{name: mix, parts: [{name: rope, base: }]}'": ["encoding.parts.0.base: is empty"],
+    """config --encoding "{name: mix, parts: ['', t5]}" """: ["encoding.parts.0: is empty; write `none`"],
+    """config --set encoding.encoding="{name: ' '}" """: ["is empty"],
+    "config --data '{task: copy, max_length: }'": ["data.max_length: is empty"],
+    "inspect '{name: }'": ["error: {name: }: encoding.name: is empty"],
+    "inspect rope --at-length 300 --strategy '{name: yarn, factor: }'": ["factor: is empty"],
 }
 
 
@@ -69,6 +80,13 @@ def test_refused(typed: str, folder: Path) -> None:
 def test_one_value_in_two_places_is_no_contradiction(typed: str, folder: Path) -> None:
     done = pe(*shlex.split(typed))
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("text", ["none", "None", "null", "no", "~", "{name: ~}", "{name: none}"])
+def test_no_encoding_may_be_written_in_many_ways(text: str, folder: Path) -> None:
+    done = pe("config", "--json", "--encoding", text)
+    assert done.code == 0, done.err
+    assert done.json["experiment"]["encoding"] == {"name": "none"}
 
 
 def options_of_one_value() -> list[tuple[str, str]]:

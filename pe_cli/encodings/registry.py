@@ -18,7 +18,7 @@ from pe_cli.schema import problems, shown
 
 _classes: dict[str, type[PositionEncoding]] = {}
 
-NO_ENCODING = {"none", "null", "no", "~", ""}
+NO_ENCODING = {"none", "null", "no", "~"}
 
 
 def register(cls: type[PositionEncoding]) -> type[PositionEncoding]:
@@ -46,6 +46,8 @@ def encoding_class(name: str) -> type[PositionEncoding]:
     """The class of an encoding; SectionError with the nearest name where there is none."""
     _import_all()
     known = canonical(name)
+    if not known:
+        raise refused("", "is empty; write `none` for no position encoding")
     if known in NO_ENCODING:
         known = "none"
     if known not in _classes:
@@ -69,7 +71,7 @@ def canonical_block(block: Any) -> dict[str, Any]:
     if name is not None and not isinstance(name, str):
         raise refused(key, f"{shown(name)} is neither a name nor a block with a name")
     try:
-        cls = encoding_class(name or "none")
+        cls = encoding_class("none" if name is None else name)
     except SectionError as error:
         raise (error.under(key) if key else error) from None
     options = {key: value for key, value in block.items() if key != "name"}
