@@ -50,7 +50,7 @@ REFUSED: dict[str, list[str]] = {
     "config --encoding '{name: sliding_window, window: }'": ["encoding.window: is empty"],
     "config --encoding '{name: mix, parts: [{name: rope, base: }]}'": ["encoding.parts.0.base: is empty"],
     """config --encoding "{name: mix, parts: ['', t5]}" """: ["encoding.parts.0: is empty; write `none`"],
-    """config --set encoding.encoding="{name: ' '}" """: ["is empty"],
+    """config --encoding sinks --set encoding.encoding="{name: ' '}" """: ["is empty"],
     "config --data '{task: copy, max_length: }'": ["data.max_length: is empty"],
     "inspect '{name: }'": ["error: {name: }: encoding.name: is empty"],
     "inspect rope --at-length 300 --strategy '{name: yarn, factor: }'": ["factor: is empty"],
