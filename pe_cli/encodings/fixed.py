@@ -54,6 +54,7 @@ class Fixed(Wrapper):
         self.summary = options.summary or max(1, self.stride // 4)
         self.first = halved(options.pattern, spec.n_heads)
         """The first head with summaries."""
+        self.refuse_unused()
         if self.summary * options.subblocks > self.stride:
             raise refused(
                 "",
@@ -61,6 +62,15 @@ class Fixed(Wrapper):
                 f"{self.stride}, the length of a block; write summary: {max(1, self.stride // options.subblocks)}"
                 + (f" and stride: {options.subblocks}" if options.subblocks > self.stride else ""),
             )
+
+    def refuse_unused(self) -> None:
+        """SectionError for options that would change nothing."""
+        subblocks, heads = self.options.subblocks, self.spec.n_heads - self.first
+        stated = {"summary": self.options.summary is not None, "subblocks": subblocks > 1}
+        for key in (key for key, said in stated.items() if said and self.options.pattern == "block"):
+            raise refused(key, "changes nothing: pattern block has no summaries; leave it out")
+        if subblocks > heads:
+            raise refused("subblocks", f"must be at most {heads}, the number of heads with summaries, not {subblocks}")
 
     def mask(self, block: Block) -> Tensor | None:
         blocks = block.index // self.stride

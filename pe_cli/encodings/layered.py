@@ -37,9 +37,12 @@ class Layered(Composition):
             ],
             min_length=1,
         )
-        """Names or blocks, from the first layer on; repeated over the layers."""
+        """Names or blocks, from the first layer on; repeated over the layers. Only the default may be longer."""
 
     def __init__(self, options: Options, spec: ModelSpec) -> None:
+        if len(options.pattern) > spec.n_layers and options.pattern != self.Options().pattern:
+            entries = f"has {len(options.pattern)} entries, and the layers to share among them are {spec.n_layers}"
+            raise refused("pattern", f"{entries}; leave out those that no layer would have")
         pattern = [options.pattern[layer % len(options.pattern)] for layer in range(spec.n_layers)]
         distinct = [block for number, block in enumerate(pattern) if block not in pattern[:number]]
         children = [

@@ -55,14 +55,15 @@ def test_the_union_as_a_picture() -> None:
 @pytest.mark.parametrize(("stride", "summary"), [(1, 1), (4, 1), (5, 2), (7, 7), (30, 4)])
 @pytest.mark.parametrize("pattern", ["block", "summary", "union"])
 def test_the_sets_against_python_sets(pattern: str, stride: int, summary: int) -> None:
-    mask = mask_of(fixed(pattern=pattern, stride=stride, summary=summary), 23)
+    sizes = {"stride": stride, **({} if pattern == "block" else {"summary": summary})}
+    mask = mask_of(fixed(pattern=pattern, **sizes), 23)
     for i, row in enumerate(mask):
         assert set(row.nonzero().flatten().tolist()) == keys_of(pattern, i, stride, summary)
 
 
-@pytest.mark.parametrize(("pattern", "first"), [("union", 0), ("heads", 3)])
+@pytest.mark.parametrize(("pattern", "first"), [("union", 0), ("heads", 4)])
 def test_heads_take_turns_with_subblocks_from_the_end_of_a_block(pattern: str, first: int) -> None:
-    stride, summary, subblocks, heads, length = 7, 2, 3, 5, 23
+    stride, summary, subblocks, heads, length = 7, 2, 3, 7, 23
     mask = mask_of(fixed(heads, pattern=pattern, stride=stride, summary=summary, subblocks=subblocks), length)
     alone = "summary" if pattern == "heads" else "union"
     for head in range(heads):
@@ -76,7 +77,8 @@ def test_heads_take_turns_with_subblocks_from_the_end_of_a_block(pattern: str, f
 
 @pytest.mark.parametrize(("n_heads", "near_heads"), [(4, 2), (3, 2), (2, 1)])
 def test_heads_are_halved(n_heads: int, near_heads: int) -> None:
-    parts = [mask_of(fixed(n_heads, pattern=p, stride=5, summary=2), 21) for p in ("heads", "block", "summary")]
+    summaries: dict[str, dict[str, Any]] = {"heads": {"summary": 2}, "block": {}, "summary": {"summary": 2}}
+    parts = [mask_of(fixed(n_heads, pattern=p, stride=5, **own), 21) for p, own in summaries.items()]
     assert torch.equal(parts[0], torch.stack([parts[1]] * near_heads + [parts[2]] * (n_heads - near_heads)))
 
 
@@ -84,7 +86,8 @@ def test_heads_are_halved(n_heads: int, near_heads: int) -> None:
 def test_every_earlier_block_is_within_two_steps(stride: int, summary: int) -> None:
     """First to the last character of that block, then to any other of it."""
     length = 30
-    block, columns = (mask_of(fixed(pattern=p, stride=stride, summary=summary), length) for p in ("block", "summary"))
+    block = mask_of(fixed(pattern="block", stride=stride), length)
+    columns = mask_of(fixed(pattern="summary", stride=stride, summary=summary), length)
     within = columns.long() @ block.long() > 0
     blocks = torch.arange(length) // stride
     assert within[blocks[None, :] < blocks[:, None]].all()
@@ -98,12 +101,14 @@ def test_the_default_sizes(train_length: int, stride: int, summary: int) -> None
     assert (encoding.stride, encoding.summary) == (stride, summary)
 
 
-@pytest.mark.parametrize("pattern", ["block", "summary", "union", "heads"])
-@pytest.mark.parametrize("subblocks", [1, 2, 3])
-def test_reach_has_no_key_too_many(pattern: str, subblocks: int) -> None:
-    length, layer = 40, random_layer(40, d_model=16)
-    encoding = fixed(stride=7, summary=2, subblocks=subblocks, pattern=pattern)
-    mask = mask_of(encoding, length).expand(4, length, length).any(dim=0)
+@pytest.mark.parametrize(
+    ("pattern", "columns"),
+    [("block", {})] + [(p, {"summary": 2, "subblocks": n}) for p in ("summary", "union", "heads") for n in (1, 2, 3)],
+)
+def test_reach_has_no_key_too_many(pattern: str, columns: dict[str, int]) -> None:
+    length, layer = 40, random_layer(40, n_heads=6, d_model=24)
+    encoding = fixed(6, stride=7, pattern=pattern, **columns)
+    mask = mask_of(encoding, length).expand(6, length, length).any(dim=0)
     for queries in (slice(20, 21), slice(33, 36), slice(0, 3), slice(5, 30), slice(0, length)):
         keys = torch.arange(length)[encoding.reach(layer, queries)]
         assert torch.equal(keys, mask[queries].any(dim=0).nonzero().flatten())
@@ -129,6 +134,10 @@ def test_blocks_count_characters_and_not_ids() -> None:
         ({"stride": 4, "summary": 5}, r"subblocks 1 times summary 5 is more than stride 4.*write summary: 4 "),
         ({"stride": 6, "summary": 4, "subblocks": 2}, r"subblocks 2 times summary 4 .* write summary: 3 "),
         ({"stride": 2, "subblocks": 3}, r"write summary: 1 and stride: 3 "),
+        ({"stride": 8, "subblocks": 5, "summary": 1}, r"encoding\.subblocks: must be at most 4, .* not 5 "),
+        ({"pattern": "heads", "subblocks": 3, "summary": 1}, r"encoding\.subblocks: must be at most 2, .* not 3 "),
+        ({"pattern": "block", "summary": 1}, r"encoding\.summary: changes nothing: pattern block"),
+        ({"pattern": "block", "subblocks": 2}, r"encoding\.subblocks: changes nothing: pattern block"),
         ({"n_heads": 1, "pattern": "heads"}, r"encoding\.pattern: .*n_heads is 1; write pattern: union"),
         ({"pattern": "blocks"}, "must be one of union, heads, block, summary"),
         ({"stride": 0}, r"encoding\.stride"),
@@ -146,7 +155,8 @@ def test_what_is_advised_can_be_built(stride: int, summary: int, subblocks: int)
 
 
 def test_alternate_layers_take_one_set_each() -> None:
-    pattern = [{"name": "fixed", "pattern": kind, "stride": 4, "summary": 1} for kind in ("block", "summary")]
+    both: list[dict[str, Any]] = [{"pattern": "block"}, {"pattern": "summary", "summary": 1}]
+    pattern = [{"name": "fixed", "stride": 4, **kind} for kind in both]
     encoding = built({"name": "layered", "pattern": pattern})
     layer = random_layer(12, index=1)
     layer = layer.at(encoding.positions(torch.zeros(1, 12, dtype=torch.long)))

@@ -68,6 +68,15 @@ def test_a_pattern_of_one_is_that_encoding() -> None:
         torch.testing.assert_close(layered(TOKENS), new_model(spec(2), name, seed=1)(TOKENS))
 
 
+def test_an_entry_for_no_layer_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"encoding\.pattern: has 3 entries, and .* are 2; leave out"):
+        built("rope", "none", "rope", n_layers=2)
+    inner = {"name": "layered", "pattern": ["rope", "none"]}
+    with pytest.raises(ConfigError, match=r"encoding\.pattern\.1\.pattern: has 2 entries, and .* are 1; leave out"):
+        built("none", inner, n_layers=2)
+    assert len(registry.build("layered", spec(2)).hooks(1)) == 3, "nobody stated the default"
+
+
 def test_the_order_of_layers_matters() -> None:
     first, second = (
         new_model(spec(2), {"name": "layered", "pattern": pattern}, seed=1)

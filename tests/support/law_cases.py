@@ -125,7 +125,7 @@ CASES = {name: Case(name, **SIZES.get(name, {})) for name in registry.names()} |
     "fixed, fox": Case(sparse("fixed", "fox", stride=5, summary=2)),
     "fixed, own block, stick_breaking": Case(sparse("fixed", "stick_breaking", pattern="block", stride=6)),
     "fixed, summaries, alibi": Case(sparse("fixed", "alibi", pattern="summary", stride=5, summary=2)),
-    "fixed, by heads, shaw": Case(sparse("fixed", "shaw", pattern="heads", stride=6, subblocks=2), n_heads=3),
+    "fixed, by heads, shaw": Case(sparse("fixed", "shaw", pattern="heads", stride=6, subblocks=2), n_heads=5),
     "dilated, t5": Case(sparse("dilated", "t5", window=4, dilations=[3])),
     "dilated by head, fox": Case(sparse("dilated", "fox", window=3, dilations=[1, 2, 5])),
     "dilated, none": Case(sparse("dilated", "none", dilations=[1, 2])),
