@@ -36,12 +36,16 @@ def list_(
 def inspect(
     encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="A name of `pe list encodings`.")],
     length: Annotated[
-        str, typer.Option("--length", metavar="N", help="Positions to show, without --at-length.")
-    ] = "16",
-    at_length: Annotated[
-        str | None,
-        typer.Option("--at-length", metavar="N", help="What a strategy makes of it at this length."),
+        int | None,
+        typer.Option(
+            "--length",
+            metavar="N",
+            parser=options.whole("--length", 1, options.LONGEST_SHOWN),
+            help="Positions to show, without --at-length.",
+            show_default="16",
+        ),
     ] = None,
+    at_length: options.AtLength = None,
     strategy: Annotated[str, typer.Option("--strategy", metavar="NAME", help="The strategy.")] = "none",
     set_: options.Set = None,
     json: options.Json = False,
@@ -88,20 +92,12 @@ def plot(
         typer.Option(
             "--length",
             metavar="N",
-            parser=options.whole("--length", 1),
-            help="Characters to show.",
+            parser=options.whole("--length", 1, options.LONGEST_SHOWN),
+            help="Characters to show, without --at-length.",
             show_default="64",
         ),
     ] = None,
-    at_length: Annotated[
-        int | None,
-        typer.Option(
-            "--at-length",
-            metavar="N",
-            parser=options.whole("--at-length", 1),
-            help="What a strategy makes of it at this length.",
-        ),
-    ] = None,
+    at_length: options.AtLength = None,
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", metavar="NAME,…", help="The strategy, or several.")
     ] = None,

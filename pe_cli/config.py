@@ -111,7 +111,7 @@ def with_evaluation(experiment: Experiment, overrides: Mapping[str, str | int | 
         if value is not None:
             if not key.startswith("evaluation."):
                 raise ConfigError(f"--set {key}={value}: {key}: a trained run takes evaluation.KEY only")
-            stated.override(key, str(value))
+            stated.override(key, value if isinstance(value, str) else str(value))
     return _checked(stated)
 
 

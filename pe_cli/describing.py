@@ -84,16 +84,18 @@ def written(default: Any) -> str:
 
 
 def inspect(
-    encoding: str, length: str, at_length: str | None, strategy: str, changes: Mapping[str, str], json: bool
+    encoding: str, length: int | None, at_length: int | None, strategy: str, changes: Mapping[str, str], json: bool
 ) -> None:
     console = Console()
     subject = subjects.subject(encoding, changes)
     if subject.run is not None:
         what = f"{subject.run.path} is a run, and inspect is for encodings"
         raise ConfigError(f"{what}; pe plot and pe properties show runs")
-    shown = options.whole_number(length, "--length", 1, inspection.LONGEST)
-    at = None if at_length is None else options.whole_number(at_length, "--at-length", 1, inspection.LONGEST)
-    facts = inspection.inspect_encoding(subject.experiment, shown, at_length=at, strategy=strategy)
+    options.one_length(length, at_length)
+    [called] = options.strategies_named([strategy])
+    facts = inspection.inspect_encoding(
+        subject.experiment, inspection.LENGTH if length is None else length, at_length=at_length, strategy=called
+    )
     if json:
         console.json(facts)
         return
@@ -118,7 +120,11 @@ def properties(
     one_form(json, markdown)
     console = Console(quiet)
     torch.set_num_threads(choose_threads(threads))
-    asked = [] if explain and not names else asked_for(names, changes, console)
+    alone = explain and not names
+    for option, value in {"--set": changes, "--fast": fast, "--threads": threads}.items():
+        if alone and value:
+            raise ConfigError(f"{option}: --explain alone measures nothing; name what is to be measured")
+    asked = [] if alone else asked_for(names, changes, console)
     opened = {subject.name: probe_of(subject) for subject in asked if subject.run}  # what is damaged is known at once
     rows = []
     with console.display("encodings", len(asked)) as display:

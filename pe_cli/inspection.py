@@ -17,10 +17,11 @@ from pe_cli.corpus import encode
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.views import Block, LayerView, Positions
 from pe_cli.errors import ConfigError
+from pe_cli.options import LONGEST_SHOWN
 from pe_cli.seeds import seeded
 from pe_cli.trained import fresh_model
 
-LONGEST = 2**16
+LENGTH = 16
 MOST_ENTRIES = 2**22
 """A table, bias or mask with more entries is left out, and the facts say so."""
 SAMPLE_TEXT = """\
@@ -49,20 +50,20 @@ def inspect_encoding(
     applied for a window of T. Ids may be read from `text`, repeated up to T; the alphabet is its own.
 
     Always there: encoding, family, options, parameters (a count), reference, sees, length (T), train_length,
-    strategy, positions (T; one such list for each axis of an id, and for each part where parts differ).
-    Where they apply: chosen (what options without a value became here, such as a stride), text (T; if ids
-    depend on it), table (T × d_model), bias (H × T × T, null above the diagonal; unless it depends on the
-    text), mask (T × T, or H × T × T where heads differ; true where a query may see a key, causality
-    included), layers (those in which bias and mask act, if not all: the first is shown), left_out (what would
-    have more than MOST_ENTRIES entries), and whatever the encoding itself has a name for. Numbers that are
-    not finite are null.
+    d_model, n_heads, n_layers, strategy, positions (T; one such list for each axis of an id, and for each part
+    where parts differ). Where they apply: strategy_note (where it changes nothing, or not every part), chosen
+    (what options without a value became here, such as a stride), text (T; if ids depend on it), table
+    (T × d_model), bias (H × T × T, null above the diagonal; unless it depends on the text), mask (T × T, or
+    H × T × T where heads differ; true where a query may see a key, causality included), layers (those in which
+    bias and mask act, if not all: the first is shown), left_out (what would have more than MOST_ENTRIES
+    entries), and whatever the encoding itself has a name for. Numbers that are not finite are null.
 
     Raises ConfigError for a length out of range or an empty text, PositionRangeError beyond the rows of a
     learned table, and StrategyRefused for a strategy without meaning for the encoding.
     """
     size = length if at_length is None else at_length
-    if not 1 <= size <= LONGEST:
-        raise ConfigError(f"length {size}: must be from 1 to {LONGEST}")
+    if not 1 <= size <= LONGEST_SHOWN:
+        raise ConfigError(f"length {size}: must be from 1 to {LONGEST_SHOWN}")
     source = SAMPLE_TEXT if text is None else text
     if not source:
         raise ConfigError("the text to read ids from is empty")
@@ -78,6 +79,9 @@ def inspect_encoding(
         "sees": encoding.sees.value,
         "length": size,
         "train_length": spec.train_length,
+        "d_model": spec.d_model,
+        "n_heads": spec.n_heads,
+        "n_layers": spec.n_layers,
         "strategy": strategies.label(strategy),
     }
     free = [key for key, value in experiment.encoding.items() if value is None]
@@ -87,6 +91,8 @@ def inspect_encoding(
     at_work = window(encoding, spec, source, size, strategy)
     encoding, positions = at_work.encoding, at_work.positions
     facts["length"] = size = len(at_work.text)
+    if at_work.notes:
+        facts["strategy_note"] = "; ".join(at_work.notes)
     with torch.no_grad():
         if at_work.reads_text:
             facts["text"] = at_work.text
@@ -105,17 +111,38 @@ class Window(NamedTuple):
     positions: Positions
     reads_text: bool
     """Whether another text has other ids."""
+    notes: tuple[str, ...] = ()
+    """Where the strategy changes nothing, or not everything, and why."""
 
 
 def window(encoding: PositionEncoding, spec: ModelSpec, source: str, size: int, strategy: str) -> Window:
-    """The first `size` characters of `source`, repeated, and their ids; the alphabet is that of `spec`."""
-    encoding = strategies.apply(strategy, encoding, spec.train_length, size)
+    """The first `size` characters of `source`, repeated, and their ids; the alphabet is that of `spec`.
+
+    StrategyRefused for a strategy without meaning for the encoding, whatever the size.
+    """
+    encoding, notes = under(strategy, encoding, spec.train_length, size)
     long = source * math.ceil(size / len(source))  # at least once: ids may differ late in the text only
     tokens = torch.from_numpy(encode(long, spec.alphabet)).long()[None]
     size = min(size, encoding.piece or size)
     with torch.no_grad():
         positions = encoding.positions(tokens[:, :size])
-        return Window(encoding, spec, long[:size], positions, reads_text(encoding, tokens))
+        return Window(encoding, spec, long[:size], positions, reads_text(encoding, tokens), notes)
+
+
+def under(
+    strategy: str, encoding: PositionEncoding, train_length: int, size: int
+) -> tuple[PositionEncoding, tuple[str, ...]]:
+    """The encoding as a strategy makes it at a size, and where that changes nothing, or not everything."""
+    refusals: dict[str, str] = {}
+    beyond = max(size, train_length + 1, encoding.trained_length(train_length) + 1)
+    strategies.apply(strategy, encoding, train_length, beyond, refusals)
+    changed, called = strategies.apply(strategy, encoding, train_length, size), strategies.label(strategy)
+    if called == "none":
+        return changed, ()
+    if changed is encoding:
+        where = f"up to the training length {train_length}" if size <= train_length else "at this length"
+        return changed, (f"{called} changes nothing {where}",)
+    return changed, tuple(f"{name} stays as it is: {reason}" for name, reason in refusals.items())
 
 
 def reads_text(encoding: PositionEncoding, tokens: Tensor) -> bool:
@@ -153,9 +180,8 @@ def arrays(encoding: PositionEncoding, spec: ModelSpec, positions: Positions, le
     left_out: dict[str, str] = {}
     hooks = [encoding.hooks(index) for index in range(spec.n_layers)]
     if "embed" in hooks[0]:
-        table = encoding.embed(torch.zeros(1, length, spec.d_model), positions)[0]
-        if table.numel() <= MOST_ENTRIES:
-            facts["table"] = plain(table)
+        if length * spec.d_model <= MOST_ENTRIES:
+            facts["table"] = plain(encoding.embed(torch.zeros(1, length, spec.d_model), positions)[0])
         else:
             left_out["table"] = f"{length} × {spec.d_model}"
     layers = {

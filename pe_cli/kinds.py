@@ -44,6 +44,8 @@ class Request(NamedTuple):
     """Whether there are others in the picture, so that each is to be named."""
     layer: int | None
     notes: dict[str, None]
+    of_a_layer: set[str]
+    """The kinds that turned out to be of one layer."""
 
     def note(self, text: str) -> None:
         self.notes[text] = None
@@ -81,6 +83,7 @@ def layer_for(kind: str, hooks: set[str], subject: Subject, request: Request) ->
     """The layer asked for, else the first in which the encoding has one of these hooks. ConfigError if it has none."""
     window = subject.window
     acting = [index for index in range(window.spec.n_layers) if window.encoding.hooks(index) & hooks]
+    request.of_a_layer.add(kind)
     chosen = acting[0] if request.layer is None else request.layer
     if chosen not in acting:
         layers = ", ".join(map(str, acting))

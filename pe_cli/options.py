@@ -15,6 +15,8 @@ from pe_cli.errors import ConfigError, comma_parts
 LARGEST = 2**63 - 1
 MOST_JOBS = 1024
 MOST_SEEDS = 1000
+LONGEST_SHOWN = 2**16
+"""The longest window of an encoding that is looked at, without a model."""
 
 
 class Command(TyperCommand):
@@ -132,6 +134,15 @@ Protocol = Annotated[
         "--protocol", metavar="NAME,…", help="What is scored: same_targets, non_overlapping or sliding, or several."
     ),
 ]
+AtLength = Annotated[
+    int | None,
+    typer.Option(
+        "--at-length",
+        metavar="N",
+        parser=whole("--at-length", 1, LONGEST_SHOWN),
+        help="What a strategy makes of it at this length.",
+    ),
+]
 RunArgument = Annotated[
     Path | None,
     typer.Argument(
@@ -159,13 +170,17 @@ def settings(pairs: Iterable[str] | None, option: str = "--set") -> dict[str, st
 
 def variation(text: str) -> tuple[str, dict[str, str]]:
     """`training.learning_rate=0.005,training.muon_learning_rate=0.01`: how it is called in tables, and its values."""
+    from pe_cli.stated import Typed, printable
+
     changes = settings(re.split(r",(?=[\w.\-]+=)", text), "--vary")
     for key in changes:
         if key in ("name", "seed") or key.partition(".")[0] == "evaluation":
             raise ConfigError(f"--vary {text}: {key}: takes what changes the training: seeds have --seeds")
     leaves = [key.rpartition(".")[-1] for key in changes]
     names = leaves if len(set(leaves)) == len(leaves) else list(changes)
-    return ", ".join(f"{name}={value}" for name, value in zip(names, changes.values(), strict=True)), changes
+    return ", ".join(f"{name}={value}" for name, value in zip(names, changes.values(), strict=True)), {
+        key: Typed(value, f"--vary {key}={printable(value)}") for key, value in changes.items()
+    }
 
 
 def overrides(
@@ -186,9 +201,12 @@ def overrides(
 
 def together(said: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, Any]:
     """Settings of `--set`, and what other options ask. ConfigError where the two say different things."""
+    from pe_cli.stated import Typed
+
     for key, value in asked.items():
         if said.get(key, value) != value:
-            raise ConfigError(f"--set {key}={said[key]}: an option asks for {value}; keep one of them")
+            asks = value.label if isinstance(value, Typed) else "an option"
+            raise ConfigError(f"--set {key}={said[key]}: {asks} asks for {value}; keep one of them")
     return {**said, **asked}
 
 
@@ -201,14 +219,37 @@ def evaluation_overrides(
     lengths: list[str] | None, strategy: list[str] | None, protocol: list[str] | None
 ) -> dict[str, str]:
     """--lengths, --strategy and --protocol as keys of the configuration."""
-    found: dict[str, str] = {}
-    if lengths:
-        found["evaluation.lengths"] = ",".join(lengths)
-    if strategy:
-        found["evaluation.strategies"] = ",".join(strategy)
-    if protocol:
-        found["evaluation.protocols"] = ",".join(protocol)
-    return found
+    from pe_cli.stated import Typed, printable
+
+    asked = {
+        "evaluation.lengths": ("--lengths", lengths),
+        "evaluation.strategies": ("--strategy", strategy),
+        "evaluation.protocols": ("--protocol", protocol),
+    }
+    texts = {key: (option, ",".join(values)) for key, (option, values) in asked.items() if values}
+    return {key: Typed(text, f"{option} {printable(text)}") for key, (option, text) in texts.items()}
+
+
+def strategies_named(texts: Iterable[str]) -> list[str]:
+    """Strategies as tables call them, each once. ConfigError that names the option for what is none."""
+    from pe_cli import strategies
+    from pe_cli.errors import SectionError
+
+    found: dict[str, None] = {}
+    for text in texts:
+        try:
+            strategies.canonical_block(text)
+        except SectionError as error:
+            lines = [f"--strategy {text}: {problem.line()}" for problem in error.problems]
+            raise ConfigError("\n".join(lines)) from None
+        found[strategies.label(text)] = None
+    return list(found)
+
+
+def one_length(length: int | None, at_length: int | None) -> None:
+    """ConfigError where both say how many characters are shown."""
+    if length is not None and at_length is not None:
+        raise ConfigError("--length and --at-length both say how many characters: give one of them")
 
 
 def longest_length(max_len: str | None, lengths: list[str] | None) -> int | None:
@@ -229,8 +270,10 @@ def lengths_up_to(longest: int | None, train_length: int) -> dict[str, str]:
     if longest < train_length:
         raise ConfigError(f"--max-len {longest}: is below the training length {train_length}; use --lengths")
     from pe_cli.experiment import doubled_lengths
+    from pe_cli.stated import Typed
 
-    return {"evaluation.lengths": ",".join(map(str, sorted({*doubled_lengths(train_length, longest), longest})))}
+    lengths = ",".join(map(str, sorted({*doubled_lengths(train_length, longest), longest})))
+    return {"evaluation.lengths": Typed(lengths, f"--max-len {longest}")}
 
 
 def seed_list(text: str | None, first: int) -> list[int] | None:

@@ -36,7 +36,7 @@ def sections(
             has = f"it has: {', '.join(own)}" if own else "it changes nothing that a picture shows"
             raise ConfigError(f"{label} has no picture of {' and '.join(lacking)}; {has}")
     offered = kinds_of if kinds else main_kinds
-    request = Request(subjects, len(subjects) > 1, layer, {})
+    request = Request(subjects, len(subjects) > 1, layer, {}, set())
     found: list[Section] = []
     too_large: list[ConfigError] = []
     for kind in kinds or MAIN:
@@ -52,4 +52,7 @@ def sections(
             request.note(f"Left out: {error}.")
     if not found:
         raise too_large[0]
+    if layer is not None and not request.of_a_layer:
+        titles = " and ".join(section.title for section in found)
+        raise ConfigError(f"--layer {layer}: {titles}: not of a layer; leave it out, or name a --kind that is")
     return found, list(request.notes)

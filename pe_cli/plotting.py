@@ -13,8 +13,8 @@ from pe_cli.collection import read_rows
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.errors import ConfigError, RunError, canonical, nearest
 from pe_cli.evaluation import COLUMNS
-from pe_cli.inspection import LONGEST
 from pe_cli.kinds import HOOKS, Subject
+from pe_cli.options import LONGEST_SHOWN, one_length, strategies_named
 from pe_cli.runs import Run
 from pe_cli.schema import shown
 from pe_cli.side_by_side import Shown
@@ -73,14 +73,16 @@ def picture(names: Sequence[str], asked: Options) -> Picture:
         if stated := asked.stated():
             raise ConfigError(f"{stated[0]}: curves of a run take no such option; name a --kind to draw its encoding")
         return curves_of(runs[0])
+    one_length(asked.length, asked.at_length)
     size = asked.length or LENGTH if asked.at_length is None else asked.at_length
-    if size > LONGEST:
+    if size > LONGEST_SHOWN:
         option = "--length" if asked.at_length is None else "--at-length"
-        raise ConfigError(f"{option} {size}: must be from 1 to {LONGEST}")
-    chosen = side_by_side(found, asked.pairs, asked.strategies or ["none"], size)
+        raise ConfigError(f"{option} {size}: must be from 1 to {LONGEST_SHOWN}")
+    chosen = side_by_side(found, asked.pairs, strategies_named(asked.strategies or ["none"]), size)
     windows = [Subject(one.label, one.window) for one in chosen]
     sections, notes = pictures.sections(windows, kinds, asked.layer)
-    notes = [sizes(chosen, size), *unchanged(chosen, size), *notes]
+    strategy_notes = [f"{one.label}: {note}." for one in chosen for note in one.window.notes]
+    notes = [sizes(chosen, size), *strategy_notes, *notes]
     title = "; ".join(one.label for one in chosen)
     stem = file_name([*dict.fromkeys(name_of(one) for one in found), *(kinds or [])])
     return Picture(
@@ -115,12 +117,6 @@ def sizes(chosen: Sequence[Shown], size: int) -> str:
         *of("training length", lambda spec: spec.train_length),
     ]
     return f"{size} character{'s' if size > 1 else ''}; {', '.join(shared)}.".replace("; .", ".")
-
-
-def unchanged(chosen: Sequence[Shown], size: int) -> list[str]:
-    """A strategy only acts beyond the training length."""
-    idle = [one.label for one in chosen if one.strategy != "none" and size <= one.window.spec.train_length]
-    return [f"{', '.join(idle)}: no strategy changes anything up to the training length."] if idle else []
 
 
 def name_of(one: str | Run) -> str:

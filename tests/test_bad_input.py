@@ -226,7 +226,7 @@ OPTIONS: dict[str, list[str]] = {
     "plot rope --kind table": ["rope", "no picture of table", "ids, similarity, decay, attention"],
     "plot rope --kind tabel": ["--kind", "'tabel'", "'table'?"],
     "plot rope --length 0": ["--length", "from 1", "'0'"],
-    "plot rope --length 1e12": ["1000000000000", "65536"],
+    "plot rope --length 1e12": ["--length", "'1e12'", "65536"],
     "plot rope --layer 4": ["--layer 4", "0 to 3"],
     "plot rope --out a.pdf": ["--out a.pdf", ".png or .svg"],
     "plot rope --out {}": ["--out", "empty"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def facts(
 
 def small(encoding: str, length: int = 8, **others: Any) -> dict[str, Any]:
     sizes = {key.replace(".", "__"): value for key, value in SMALL.items()}
-    return facts(encoding, length, **sizes, **others)
+    return facts(encoding, length, **{**sizes, **others})
 
 
 # --- laws for every encoding
@@ -63,7 +64,15 @@ def test_facts_are_strict_json_of_the_promised_shapes(name: str) -> None:
 
 @pytest.mark.parametrize("name", registry.names())
 def test_a_strategy_up_to_the_training_length_changes_nothing(name: str) -> None:
-    assert small(name, strategy="interpolate", at_length=8) == small(name) | {"strategy": "interpolate"}
+    """One without meaning for the encoding is refused there, as it is beyond."""
+    try:
+        found = small(name, strategy="interpolate", at_length=8)
+    except StrategyRefused as refusal:
+        with pytest.raises(StrategyRefused, match=re.escape(str(refusal))):
+            small(name, strategy="interpolate", at_length=16)
+    else:
+        note = {"strategy_note": "interpolate changes nothing up to the training length 8"}
+        assert found == small(name) | {"strategy": "interpolate"} | note
 
 
 # --- parameters
@@ -256,6 +265,9 @@ def test_readable_shows_single_values_first() -> None:
         "sees": "distances only",
         "length": "8",
         "train length": "128",
+        "d model": "128",
+        "n heads": "4",
+        "n layers": "4",
         "strategy": "none",
         "positions": "0 to 7",
     }
@@ -293,6 +305,11 @@ def test_what_is_too_big_is_said_to_be_left_out() -> None:
     length = math.isqrt(MOST_ENTRIES // 4)
     assert "left_out" not in facts("none", length + 1)
     assert facts("alibi", length + 1)["left_out"] == {"bias": f"4 × {length + 1} × {length + 1}"}
+
+
+def test_a_table_that_is_left_out_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry.encoding_class("sinusoidal"), "embed", None)
+    assert small("sinusoidal", 2**16, model__d_model=128)["left_out"] == {"table": "65536 × 128"}
 
 
 def test_what_became_of_an_option_without_a_value() -> None:

@@ -54,6 +54,21 @@ REFUSED: dict[str, list[str]] = {
     "config --data '{task: copy, max_length: }'": ["data.max_length: is empty"],
     "inspect '{name: }'": ["error: {name: }: encoding.name: is empty"],
     "inspect rope --at-length 300 --strategy '{name: yarn, factor: }'": ["factor: is empty"],
+    # what would be ignored
+    "inspect rope --length 4 --at-length 8": ["--length and --at-length", "give one of them"],
+    "plot rope --length 4 --at-length 8": ["--length and --at-length", "give one of them"],
+    "plot sinusoidal --kind table --layer 3": ["--layer 3: Table: not of a layer"],
+    "plot sinusoidal --layer 1": ["--layer 1: Table and Similarity by distance: not of a layer"],
+    "properties --explain --set nosuch.key=1": ["--set: --explain alone measures nothing"],
+    "properties --explain --fast": ["--fast: --explain alone"],
+    "config --encoding '{name: fixed, pattern: block, summary: 2}'": ["encoding.summary: changes nothing"],
+    "config --encoding '{name: layered, pattern: [rope, none, t5, rope, none]}'": ["pattern: has 5 entries", "are 4"],
+    # a strategy without meaning, at any length
+    "inspect rope --length 4 --strategy repeat_last": ["repeat_last has no meaning for rope"],
+    "plot rope --length 4 --strategy repeat_last": ["repeat_last has no meaning for rope"],
+    "inspect rope --strategy wrapp": ["--strategy wrapp: 'wrapp'", "'wrap'?"],
+    "plot rope --strategy none,wrapp": ["--strategy wrapp: 'wrapp'", "'wrap'?"],
+    "plot rope --length 1e9": ["--length: must be a whole number from 1 to 65536"],
 }
 
 
@@ -80,6 +95,31 @@ def test_refused(typed: str, folder: Path) -> None:
 def test_one_value_in_two_places_is_no_contradiction(typed: str, folder: Path) -> None:
     done = pe(*shlex.split(typed))
     assert done.code == 0, done.err
+
+
+def test_a_strategy_named_twice_is_drawn_once(folder: Path) -> None:
+    done = pe("plot", "rope", "--strategy", "none,none", "--json")
+    assert done.json["title"] == "rope"
+
+
+@pytest.mark.parametrize("command", ["inspect", "plot"])
+def test_a_strategy_that_changes_nothing_says_so(command: str, folder: Path) -> None:
+    def said(*arguments: str) -> str:
+        done = pe(command, *arguments, "--json")
+        assert done.code == 0, done.err
+        return str(done.json.get("strategy_note", done.json.get("notes")))
+
+    assert "yarn changes nothing up to the training length 128" in said("rope", "--strategy", "yarn")
+    assert "changes nothing" not in said("rope", "--strategy", "yarn", "--at-length", "129")
+    assert "t5 stays as it is: repeat_last has no meaning for t5" in said(
+        "{name: mix, parts: [learned, t5]}", "--strategy", "repeat_last", "--at-length", "130"
+    )
+
+
+def test_the_sizes_are_said(folder: Path) -> None:
+    found = pe("inspect", "rope", "--set", "model.n_heads=6", "--json").json
+    assert [found[key] for key in ("d_model", "n_heads", "n_layers")] == [192, 6, 4]
+    assert "d model                 192" in pe("inspect", "rope", "--set", "model.n_heads=6").out
 
 
 @pytest.mark.parametrize("text", ["none", "None", "null", "no", "~", "{name: ~}", "{name: none}"])

@@ -112,12 +112,16 @@ Entries = Annotated[tuple[Entry, ...], BeforeValidator(read_entries)]
 """The type of an option that is a list of strategies."""
 
 
-def apply(entry: Any, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
+def apply(
+    entry: Any, encoding: PositionEncoding, train_length: int, length: int, refusals: dict[str, str] | None = None
+) -> PositionEncoding:
     """The encoding for evaluation at `length`; the very same object up to the training length.
+
+    Parts of a composition that refuse are put into `refusals`, with the reason.
 
     StrategyRefused, with the reason in words, where it has no meaning. ConfigError for an unknown name or option.
     """
-    return build(entry)(encoding, train_length, length)
+    return build(entry)(encoding, train_length, length, refusals)
 
 
 def with_meaning(

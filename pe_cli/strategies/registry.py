@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pe_cli.strategies
 from pe_cli.encodings.base import EncodingOptions, PositionEncoding
-from pe_cli.errors import canonical, nearest, refused
+from pe_cli.errors import StrategyRefused, canonical, nearest, refused
 from pe_cli.schema import shown
 
 
@@ -39,10 +39,13 @@ class Strategy:
         """
         raise NotImplementedError
 
-    def __call__(self, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
+    def __call__(
+        self, encoding: PositionEncoding, train_length: int, length: int, refusals: dict[str, str] | None = None
+    ) -> PositionEncoding:
         """The very same object up to the training length, and for a simple encoding up to its own.
 
-        Parts of a composition that refuse stay as they are; where all refuse, StrategyRefused says why.
+        Parts of a composition that refuse stay as they are, and are put into `refusals` with the reason; where all
+        refuse, StrategyRefused says why.
         """
         if length <= train_length:
             return encoding
@@ -51,7 +54,12 @@ class Strategy:
 
         def changed(part: PositionEncoding) -> PositionEncoding:
             trained = part.trained_length(train_length)
-            return part if length <= trained else self.change(part, trained, length)
+            try:
+                return part if length <= trained else self.change(part, trained, length)
+            except StrategyRefused as refusal:
+                if refusals is not None:
+                    refusals[part.name] = str(refusal)
+                raise
 
         return encoding.map(changed)
 
