@@ -98,6 +98,7 @@ def inspect_encoding(
             facts["text"] = at_work.text
         facts["positions"] = listed_ids(positions)
         facts |= own_numbers(encoding, size, spec.train_length)
+        facts |= {key: plain(value) for key, value in encoding.numbers_at(positions).items()}
         facts |= arrays(encoding, spec, positions, size)
     return facts
 

@@ -215,6 +215,15 @@ def test_positions_under_a_strategy() -> None:
     assert small("learned", 11, strategy="Repeat-Last")["positions"] == [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7]
 
 
+def test_numbers_are_of_the_ids_that_a_strategy_gives() -> None:
+    found = small("anchored", 12, strategy="repeat_last", encoding__every=7)
+    assert found["anchors"] == [0, 7, 8, 9, 10, 11], "their ids are 0 and 7"
+    mixed = small("{name: mix, parts: [factored, t5]}", 11, strategy="repeat_last")
+    assert mixed["factored.row_of_id"] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2]
+    assert mixed["factored.column_of_id"] == [0, 1, 2, 0, 1, 2, 0, 1, 1, 1, 1]
+    assert "row_of_id" not in small("factored", 11, strategy="interpolate")
+
+
 def test_a_flattened_bias_under_a_strategy() -> None:
     found = small("alibi", at_length=15, strategy="interpolate")
     assert found["bias"][0][14][0] == pytest.approx(-7 * 2**-4, rel=1e-6)

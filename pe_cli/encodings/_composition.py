@@ -95,6 +95,9 @@ class Wrapper(PositionEncoding):
     def numbers(self, length: int) -> dict[str, Tensor]:
         return self.inner.numbers(length)
 
+    def numbers_at(self, positions: Positions) -> dict[str, Tensor]:
+        return self.inner.numbers_at(positions)
+
 
 def require_bias(inner: PositionEncoding) -> None:
     """SectionError where the option `encoding` has no bias in some layer."""
@@ -257,12 +260,19 @@ class Composition(PositionEncoding):
         return min(part.trained_length(train_length) for part in self.members())
 
     def numbers(self, length: int) -> dict[str, Tensor]:
+        return self.by_part([part.numbers(length) for part in self.members()])
+
+    def numbers_at(self, positions: Positions) -> dict[str, Tensor]:
+        pairs = zip(self.members(), positions.parts, strict=True)
+        return self.by_part([part.numbers_at(own) for part, own in pairs])
+
+    def by_part(self, facts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Those of each part, under its name; parts of one name are counted from 1."""
         names = [part.name for part in self.members()]
         found: dict[str, Tensor] = {}
-        for place, part in enumerate(self.members()):
-            number = f"#{names[: place + 1].count(part.name)}" if names.count(part.name) > 1 else ""
-            found |= {f"{part.name}{number}.{key}": value for key, value in part.numbers(length).items()}
+        for place, (name, own) in enumerate(zip(names, facts, strict=True)):
+            number = f"#{names[: place + 1].count(name)}" if names.count(name) > 1 else ""
+            found |= {f"{name}{number}.{key}": value for key, value in own.items()}
         return found
 
 

@@ -52,12 +52,15 @@ class Anchored(Wrapper):
             )
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        anchor = positions.ids.remainder(self.options.every) == 0
-        return torch.where(anchor[..., None], self.inner.embed(x, positions), x)
+        return torch.where(self.is_anchor(positions)[..., None], self.inner.embed(x, positions), x)
+
+    def is_anchor(self, positions: Positions) -> Tensor:
+        return positions.ids.remainder(self.options.every) == 0
 
     def map(self, function: Callable[[PositionEncoding], PositionEncoding]) -> PositionEncoding:
         """As one: which ids are anchors and what they get are changed together."""
         return function(self)
 
-    def numbers(self, length: int) -> dict[str, Tensor]:
-        return self.inner.numbers(length) | {"anchors": torch.arange(0, length, self.options.every)}
+    def numbers_at(self, positions: Positions) -> dict[str, Tensor]:
+        """The numbers of the characters that are anchors."""
+        return self.inner.numbers_at(positions) | {"anchors": self.is_anchor(positions)[0].nonzero().flatten()}

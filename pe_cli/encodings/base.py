@@ -214,6 +214,10 @@ class PositionEncoding(nn.Module):
         """Named facts for `pe inspect` besides ids, table, bias and mask: slopes, frequencies, buckets."""
         return {}
 
+    def numbers_at(self, positions: Positions) -> dict[str, Tensor]:
+        """The same of the ids at hand, one entry for each character or for some."""
+        return {}
+
 
 def overridden(cls: type[PositionEncoding], base: type[PositionEncoding]) -> frozenset[str]:
     return frozenset(hook for hook in HOOKS if getattr(cls, hook) is not getattr(base, hook))

@@ -59,6 +59,9 @@ class Factored(PositionEncoding):
     def trained_length(self, train_length: int) -> int:
         return super().trained_length(self.spec.max_position)
 
-    def numbers(self, length: int) -> dict[str, Tensor]:
-        ids = torch.arange(length)
-        return {"row_of_id": ids // self.stride, "column_of_id": ids % self.stride}
+    def numbers_at(self, positions: Positions) -> dict[str, Tensor]:
+        """The row and the column of each character's id; an id between two whole ones has several."""
+        ids = positions.ids[0]
+        if not torch.equal(ids, ids.round()):
+            return {}
+        return {"row_of_id": ids.long() // self.stride, "column_of_id": ids.long() % self.stride}

@@ -86,9 +86,10 @@ def test_the_inner_encoding_may_be_a_sum_of_absolute_ones() -> None:
 
 
 def test_anchors_are_shown() -> None:
-    numbers = anchored(every=3).numbers(8)
-    assert numbers["anchors"].tolist() == [0, 3, 6]
-    assert "wavelengths" in numbers
+    encoding = anchored(every=3)
+    assert encoding.numbers_at(at([0, 1, 2, 3, 4, 5, 6, 7]))["anchors"].tolist() == [0, 3, 6]
+    assert encoding.numbers_at(at([5, 6, 6, 8, 9]))["anchors"].tolist() == [1, 2, 4], "characters with the id of one"
+    assert "wavelengths" in encoding.numbers(8)
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,13 @@ def test_ids_of_a_sampler_size_the_tables() -> None:
 
 
 def test_rows_and_columns_are_shown() -> None:
-    numbers = built("factored").numbers(6)
-    assert (numbers["row_of_id"].tolist(), numbers["column_of_id"].tolist()) == ([0, 0, 0, 0, 1, 1], [0, 1, 2, 3, 0, 1])
+    for ids, rows, columns in (
+        ([0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 1, 1], [0, 1, 2, 3, 0, 1]),
+        ([0, 7, 7, 3], [0, 1, 1, 0], [0, 3, 3, 3]),
+    ):
+        numbers = built("factored").numbers_at(at(ids))
+        assert (numbers["row_of_id"].tolist(), numbers["column_of_id"].tolist()) == (rows, columns)
+    assert built("factored").numbers_at(at([0, 0.5, 1])) == {}, "it is of two rows or columns"
 
 
 @pytest.mark.parametrize("option", [{"stride": 0}, {"stride": 2.5}, {"init_std": -1}, {"strides": 4}])
