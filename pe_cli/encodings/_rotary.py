@@ -58,6 +58,11 @@ def inverse_frequencies(width: int, base: float) -> tuple[float, ...]:
     return tuple(base ** (-2 * pair / width) for pair in range((width + 1) // 2))
 
 
+def share_of(count: int, share: float) -> int:
+    """The whole number of columns or pairs in a share of them; a third of 24 may be written 0.333333."""
+    return int(count * share + 1e-4)
+
+
 def completing_a_turn(frequencies: Sequence[float], spec: ModelSpec) -> tuple[float, ...]:
     """The frequencies, those of waves longer than the training length set to zero; SectionError where all are."""
     lowest = 2 * math.pi / spec.train_length

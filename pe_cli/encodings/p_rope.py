@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pe_cli.encodings._rotary import Rotary, RotaryOptions, inverse_frequencies, require_even_head
+from pe_cli.encodings._rotary import Rotary, RotaryOptions, inverse_frequencies, require_even_head, share_of
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.encodings.registry import register
 
@@ -31,6 +31,6 @@ class PRoPE(Rotary):
     def __init__(self, options: Options, spec: ModelSpec) -> None:
         require_even_head(spec)
         frequencies = inverse_frequencies(spec.d_head, options.base)
-        kept = int(options.p * spec.d_head // 2)
+        kept = share_of(spec.d_head // 2, options.p)
         frequencies = frequencies[:kept] + (0.0,) * (len(frequencies) - kept)
         super().__init__(options, spec, frequencies, options.layout)

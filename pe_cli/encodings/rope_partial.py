@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pe_cli.encodings._rotary import Rotary, RotaryOptions, inverse_frequencies, require_even_head
+from pe_cli.encodings._rotary import Rotary, RotaryOptions, inverse_frequencies, require_even_head, share_of
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.encodings.registry import register
 from pe_cli.errors import refused
@@ -39,7 +39,7 @@ def rotary_width(fraction: float, spec: ModelSpec) -> int:
     """The number of columns that turn; ConfigError where they do not form pairs."""
     if fraction == 1:
         require_even_head(spec)
-    width = int(spec.d_head * fraction + 1e-4)  # a third of 24 may be written 0.333333
+    width = share_of(spec.d_head, fraction)
     if width % 2 or (width == 0 and fraction > 0):
         below = width // 2 * 2
         even = [columns for columns in (below, below + 2) if 0 < columns <= spec.d_head]

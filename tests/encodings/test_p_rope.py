@@ -36,6 +36,12 @@ def test_it_is_not_partial_rope() -> None:
     assert partial == pytest.approx([1, 0.01])
 
 
+def test_no_frequency_is_lost_to_rounding() -> None:
+    """In floats 0.29 × 100 is below 29, and a third of twelve may be written 0.33333."""
+    for d_head, p, kept in ((200, 0.29, 29), (200, 0.57, 57), (24, 0.33333, 4), (24, 0.3333, 3)):
+        assert sum(f > 0 for f in frequencies(p, n_heads=1, d_model=d_head)) == kept
+
+
 @pytest.mark.parametrize(("p", "kept"), [(0.0, 0), (0.12, 0), (0.25, 1), (0.49, 1), (0.75, 3), (0.99, 3), (1.0, 4)])
 def test_the_share_is_rounded_down(p: float, kept: int) -> None:
     assert sum(frequency > 0 for frequency in frequencies(p)) == kept
