@@ -61,6 +61,10 @@ class Options:
         }
         return [option for option, value in given.items() if value is not None]
 
+    def words(self) -> list[str]:
+        """What becomes of an encoding, as the name of a file has it."""
+        return [*(pair.removeprefix("encoding.") for pair in dict.fromkeys(self.pairs)), *(self.strategies or [])]
+
 
 def picture(names: Sequence[str], asked: Options) -> Picture:
     """The picture of encodings and runs. ConfigError or RunError for what cannot be drawn, before it is drawn."""
@@ -82,9 +86,11 @@ def picture(names: Sequence[str], asked: Options) -> Picture:
     windows = [Subject(one.label, one.window) for one in chosen]
     sections, notes = pictures.sections(windows, kinds, asked.layer)
     strategy_notes = [f"{one.label}: {note}." for one in chosen for note in one.window.notes]
-    notes = [sizes(chosen, size), *strategy_notes, *notes]
+    others = [pair for pair in dict.fromkeys(asked.pairs) if not pair.startswith("encoding.")]
+    settings = [f"Set: {', '.join(others)}."] if others else []
+    notes = [sizes(chosen, size), *settings, *strategy_notes, *notes]
     title = "; ".join(one.label for one in chosen)
-    stem = file_name([*dict.fromkeys(name_of(one) for one in found), *(kinds or [])])
+    stem = file_name([*dict.fromkeys(name_of(one) for one in found), *(kinds or []), *asked.words()])
     return Picture(
         title,
         FOLDER / f"{stem}.png",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pe_cli.inspection_tables import cell
 from pe_cli.reports import Table, escaped
 from pe_cli.tables import Column
 
@@ -40,8 +41,8 @@ BESIDE = {
 def table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """One line for each encoding or run; why a value is missing stands below."""
     shown, notes = [], []
-    for row in rows:
-        who, found = row["run"] or row["encoding"], row["properties"]
+    for who, row in zip(names(rows), rows, strict=True):
+        found = row["properties"]
         values = {name: one["value"] for name, one in found.items()}
         beside = {key: found[name].get(key) for key, name in BESIDE.items()}
         shown.append({"who": who, **values, **beside})
@@ -52,6 +53,29 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "formulas"
     )
     return Table(f"{TITLE} at a training length L of {lengths}", COLUMNS, shown, [scope, *condensed(notes, len(rows))])
+
+
+def names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Runs by their names; encodings by theirs, and where one is there twice by the options that differ."""
+    found = []
+    for row in rows:
+        alike = [flat(one["options"]) for one in rows if one["encoding"] == row["encoding"] and not one["run"]]
+        differing = [
+            f"{key}={value}"
+            for key, value in flat(row["options"]).items()
+            if any(other.get(key) != value for other in alike)
+        ]
+        found.append(row["run"] or ", ".join([row["encoding"], *differing]))
+    return found
+
+
+def flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Options as text by dotted key."""
+    found: dict[str, str] = {}
+    for key, value in options.items():
+        dotted = f"{prefix}{key}"
+        found |= flat(value, f"{dotted}.") if isinstance(value, Mapping) else {dotted: cell(value)}
+    return found
 
 
 def condensed(notes: Sequence[str], rows: int) -> list[str]:

@@ -70,7 +70,7 @@ def under(chosen: Sequence[str], label: str, encoding: PositionEncoding, spec: M
 
 
 def variants(pairs: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Settings by what tells them apart: one of several for each value of the key that is repeated."""
+    """Settings by what they make of an encoding: one of several for each value of the key that is repeated."""
     values: dict[str, dict[str, None]] = {}
     for pair in pairs:
         for key, value in options.settings([pair]).items():
@@ -78,8 +78,9 @@ def variants(pairs: Sequence[str]) -> dict[str, dict[str, str]]:
     several = [key for key, given in values.items() if len(given) > 1]
     if len(several) > 1:
         raise ConfigError(f"--set: {' and '.join(several)} have several values each; give several to one key only")
-    common = {key: next(iter(given)) for key, given in values.items()}
-    if not several:
-        return {"": common}
-    key = several[0]
-    return {f"{key.removeprefix('encoding.')}={value}": {**common, key: value} for value in values[key]}
+    found = {}
+    for number in range(max(map(len, values.values()), default=1)):
+        one = {key: list(given)[number if key in several else 0] for key, given in values.items()}
+        told = [key for key in one if key in several or key.startswith("encoding.")]
+        found[", ".join(f"{key.removeprefix('encoding.')}={one[key]}" for key in told)] = one
+    return found

@@ -273,6 +273,17 @@ def test_each_of_several_encodings_is_named() -> None:
     assert [heat.title for heat in bias.rows[0]] == ["alibi, head 0", "alibi, head 1"]
 
 
+def test_what_is_set_is_said_and_makes_another_file() -> None:
+    found = [plotting.picture(["sinusoidal"], asked(8, None, f"encoding.base={base}", "seed=3")) for base in (2, 3)]
+    assert [one.title for one in found] == ["sinusoidal, base=2", "sinusoidal, base=3"]
+    assert "seed=3" in found[0].notes[1]
+    assert found[0].default.name.startswith("sinusoidal-")
+    assert "base_2" in found[0].default.name
+    others = [asked(8), asked(8, "table"), asked(8, strategies=["interpolate"])]
+    names = {plotting.picture(["sinusoidal"], one).default.name for one in others}
+    assert len(names) == len(others)
+
+
 # ---- refusals
 
 

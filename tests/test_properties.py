@@ -395,6 +395,19 @@ def test_a_table() -> None:
     assert "alibi: 0 of 6 (0%), uniqueness" in done.err
 
 
+def test_blocks_of_one_encoding_are_told_apart() -> None:
+    sinks = "{name: sinks, encoding: {name: rope, base: %s}}"
+    asked = ("rope", "{name: rope, base: 7}", "alibi", sinks % 3, sinks % 4, "{name: sinks, encoding: t5}")
+    told = ["rope, base=10000", "rope, base=7", "alibi", "sinks, encoding.base=3", "sinks, encoding.base=4"]
+    arguments = ("properties", *asked, "--fast", "--quiet", *SIZES)
+    lines = pe(*arguments).out.splitlines()[3:]
+    assert all(line.startswith(f"{name}  ") for name, line in zip(told[:3], lines, strict=False)), lines
+    rows = pe(*arguments, "--markdown").out
+    assert all(f"| {name} |" in rows for name in told[:3])
+    assert "| sinks, encoding.name=rope, encoding.base=3, encoding.layout=halves |" in rows
+    assert "| sinks, encoding.name=t5, " in rows
+
+
 def test_markdown() -> None:
     arguments = ("properties", "alibi", "--fast", "--quiet", "--markdown", *SIZES)
     plain, explained = pe(*arguments).out, pe(*arguments, "--explain").out
