@@ -16,6 +16,7 @@ from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, OF_TASKS, WINDOW_COLUMNS
 from pe_cli.protocols import INSTANCES
 from pe_cli.runs import open_run
+from pe_cli.schema import shown
 from pe_cli.summary import ORDERING_COLUMNS, SUMMARY_COLUMNS, Varied, orderings, summarise
 
 TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status", "reason")
@@ -36,7 +37,7 @@ class Comparison:
 def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """A CSV of ours: names stay text (`NA` and `007` are names), an empty number or reason is a missing one.
 
-    RunError for a file that is no such table.
+    RunError for a file that is no such table, or has anything but numbers where these belong.
     """
     text = {name: str for name in columns if name in TEXT_COLUMNS}
     numbers = {name: [""] for name in columns if name not in text}
@@ -47,6 +48,11 @@ def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
             frame = frame.assign(**dict.fromkeys(older, np.nan))[list(columns)]
         except (ValueError, KeyError):  # those of pandas and of Unicode are kinds of ValueError
             raise RunError(f"{path.absolute()} is damaged: it is no table of {', '.join(columns)}") from None
+    for name in numbers:
+        is_none = pd.to_numeric(frame[name], errors="coerce").isna() & frame[name].notna()
+        if len(wrong := frame[name][is_none]):
+            line, value = int(wrong.index[0]) + 2, shown(wrong.iloc[0])
+            raise RunError(f"{path.absolute()} is damaged: line {line}: {name}: must be a number, not {value}")
     if "reason" in columns:
         frame["reason"] = frame["reason"].mask(frame["reason"] == "", None)
     return frame

@@ -185,9 +185,8 @@ def plot(names: Sequence[str], asked: plotting.Options, out: Path | None, json: 
         raise ConfigError(f"--out {out}: the name of a picture ends in {' or '.join(plotting.SUFFIXES)}")
     picture = plotting.picture(names, asked)
     path = out or picture.default
-    with files.failing("make", path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    picture.draw(path)
+    with files.in_directory(path.parent):
+        picture.draw(path)
     if json:
         console.json({"pictures": [str(path)], "title": picture.title, "parts": picture.parts, "notes": picture.notes})
     else:

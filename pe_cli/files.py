@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,12 +97,31 @@ def plain(obj: Any) -> Any:
 
 def probe(directory: Path, size: int) -> None:
     """Make `directory`, write `size` bytes there and take them away again; RunError if that fails."""
-    with failing("write in", directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        with _temporary(directory / "probe") as temporary, open(temporary, "xb") as file:
+    with in_directory(directory, "write in"), failing("write in", directory):
+        temporary = _temporary(directory / "probe")
+        with temporary as path, open(path, "xb") as file:
             file.write(b"\0" * size)
             file.flush()
             os.fsync(file.fileno())
+
+
+@contextmanager
+def in_directory(directory: Path, verb: str = "make") -> Iterator[None]:
+    """Makes a directory for what is done inside; where that fails, no directory is left that was not there.
+
+    A directory that cannot be made is one that could not be `verb`ed in: RunError.
+    """
+    around = (directory, *directory.parents)
+    missing = [path for path in around if not os.path.lexists(path)]  # from the innermost on
+    try:
+        with failing(verb, directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for path in missing:
+            with suppress(OSError):  # never made, or somebody has put something there
+                path.rmdir()
+        raise
 
 
 @contextmanager

@@ -252,12 +252,17 @@ def _written(path: Path) -> float:
         return 0.0
 
 
+def near(name: str, root: Path = ROOT) -> list[str]:
+    """The runs that begin with a name, else the one that is most like it."""
+    names = known(root)
+    beginning = [other for other in names if name and other.startswith(name)]
+    return beginning or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+
+
 def _suggest(name: str, root: Path) -> str:
     names = known(root)
-    near = [other for other in names if name and other.startswith(name)]
-    near = near or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean '{near[0]}'?"
+    if alike := near(name, root):
+        return f"; did you mean '{alike[0]}'?"
     if names:
         return f"; the newest runs in {root}: {', '.join(names[:3])}"
     return f"; there are no runs in {root.absolute()}"

@@ -56,7 +56,13 @@ def subject(name: str, changes: Mapping[str, str]) -> Subject:
     run = run_of(name)
     if run is None:
         what = f"{shown(name)} is neither an encoding nor a run in {runs.ROOT.absolute()}"
-        raise ConfigError(what + nearest(name, registry.names()))
+        near = [f"the run '{one}'" for one in runs.near(os.path.basename(name))[:1]]
+        advice = nearest(name, registry.names())
+        if near and "; known: " in advice:
+            advice = f"; did you mean {near[0]}?"
+        elif near:
+            advice = advice.replace("?", f" or {near[0]}?")
+        raise ConfigError(what + advice)
     if changes:
         raise ConfigError(f"--set {next(iter(changes))}: {run.path} is measured as it was trained")
     return Subject(name, load_experiment(run.config_text, str(run.path / "config.yaml")), run)

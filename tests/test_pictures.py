@@ -499,7 +499,30 @@ def test_plot_of_a_damaged_or_unfinished_run(learned: Path, tmp_path: Path) -> N
     refused(pe("plot", copy, "--out", tmp_path / "a.png"), "has no training.csv yet")
     (copy / "training.csv").write_text("step,los\n1,2\n")
     refused(pe("plot", copy, "--out", tmp_path / "a.png"), "training.csv", "is damaged", "loss")
+    (copy / "training.csv").write_text("step,loss,learning_rate,chars_per_second\n1,2,3,4\n2,1.5x,3,4\n")
+    refused(pe("plot", copy, "--out", tmp_path / "a.png"), "training.csv", "line 3: loss: must be a number, not '1.5x'")
     assert not (tmp_path / "a.png").exists()
+
+
+def test_a_run_that_is_mistyped(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ropee-base-1000-s1", "learned-0123456789-s1"):
+        folder = tmp_path / "results" / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_bytes((learned / "run.json").read_bytes())
+    for command in ("plot", "properties"):
+        refused(pe(command, "learned-0123456780-s1"), "did you mean the run 'learned-0123456789-s1'?")
+        refused(pe(command, "ropee"), "did you mean 'rope' or the run 'ropee-base-1000-s1'?")
+        refused(pe(command, "sinusoidl"), "did you mean 'sinusoidal'?")
+
+
+def test_a_picture_that_is_not_written_leaves_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(pe("plot", "rope", "--length", 4, "--out", f"new/{'x' * 300}/a.png"), "cannot make")
+    refused(pe("plot", "rope", "--length", 4, "--out", f"new/folder/{'x' * 300}.png"), "the name is too long")
+    assert list(tmp_path.iterdir()) == []
+    refused(pe("train", "--out", f"new/{'x' * 300}", "--set", "training.steps=0"), "the name is too long")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_of_few_numbers_is_drawn(tmp_path: Path) -> None:
