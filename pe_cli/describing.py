@@ -91,7 +91,8 @@ def inspect(
     if subject.run is not None:
         what = f"{subject.run.path} is a run, and inspect is for encodings"
         raise ConfigError(f"{what}; pe plot and pe properties show runs")
-    options.one_length(length, at_length)
+    if length is not None and at_length is not None:
+        console.warn(f"--at-length {at_length} says how many characters are shown, --length {length} is not used")
     [called] = options.strategies_named([strategy])
     facts = inspection.inspect_encoding(
         subject.experiment, inspection.LENGTH if length is None else length, at_length=at_length, strategy=called

@@ -246,12 +246,6 @@ def strategies_named(texts: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def one_length(length: int | None, at_length: int | None) -> None:
-    """ConfigError where both say how many characters are shown."""
-    if length is not None and at_length is not None:
-        raise ConfigError("--length and --at-length both say how many characters: give one of them")
-
-
 def longest_length(max_len: str | None, lengths: list[str] | None) -> int | None:
     """--max-len as a number, None where it is not given."""
     if max_len is None:

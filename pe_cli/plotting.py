@@ -14,7 +14,7 @@ from pe_cli.encodings.base import ModelSpec
 from pe_cli.errors import ConfigError, RunError, canonical, nearest
 from pe_cli.evaluation import COLUMNS
 from pe_cli.kinds import HOOKS, Subject
-from pe_cli.options import LONGEST_SHOWN, one_length, strategies_named
+from pe_cli.options import LONGEST_SHOWN, strategies_named
 from pe_cli.runs import Run
 from pe_cli.schema import shown
 from pe_cli.side_by_side import Shown
@@ -77,7 +77,8 @@ def picture(names: Sequence[str], asked: Options) -> Picture:
         if stated := asked.stated():
             raise ConfigError(f"{stated[0]}: curves of a run take no such option; name a --kind to draw its encoding")
         return curves_of(runs[0])
-    one_length(asked.length, asked.at_length)
+    if asked.length is not None and asked.at_length is not None:
+        raise ConfigError("--length and --at-length both say how many characters: give one of them")
     size = asked.length or LENGTH if asked.at_length is None else asked.at_length
     if size > LONGEST_SHOWN:
         option = "--length" if asked.at_length is None else "--at-length"

@@ -55,7 +55,6 @@ REFUSED: dict[str, list[str]] = {
     "inspect '{name: }'": ["error: {name: }: encoding.name: is empty"],
     "inspect rope --at-length 300 --strategy '{name: yarn, factor: }'": ["factor: is empty"],
     # what would be ignored
-    "inspect rope --length 4 --at-length 8": ["--length and --at-length", "give one of them"],
     "plot rope --length 4 --at-length 8": ["--length and --at-length", "give one of them"],
     "plot sinusoidal --kind table --layer 3": ["--layer 3: Table: not of a layer"],
     "plot sinusoidal --layer 1": ["--layer 1: Table and Similarity by distance: not of a layer"],
@@ -153,3 +152,9 @@ def test_the_same_value_twice_is_one(folder: Path) -> None:
     done = pe("inspect", "rope", "--length", "4", "--length=4", "--json")
     assert done.code == 0, done.err
     assert done.json["length"] == 4
+
+
+def test_the_length_that_is_not_used_is_said() -> None:
+    done = pe("inspect", "rope", "--length", "4", "--at-length", "8", "--json")
+    assert (done.code, len(done.json["positions"])) == (0, 8)
+    assert "--length 4 is not used" in done.err
