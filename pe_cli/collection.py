@@ -142,9 +142,13 @@ def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
 
 
 def meant(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows without the strategies that a run refuses: up to the training length they repeat its own."""
-    refused = rows["status"].eq("refused").groupby([rows["run"], rows["strategy"]]).transform("any")
-    return rows[~refused]
+    """The rows without the strategies that have no loss where they act: up to the training length they repeat the
+    run's own."""
+    beyond, ok = rows["length"] > rows["train_length"], rows["status"] == "ok"
+    keys = [rows["run"], rows["strategy"]]
+    acts, has_loss = beyond.groupby(keys).transform("any"), (beyond & ok).groupby(keys).transform("any")
+    refused = rows["status"].eq("refused").groupby(keys).transform("any")
+    return rows[~refused & (has_loss | ~acts | (rows["strategy"] == "none"))]
 
 
 def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:

@@ -16,12 +16,16 @@ COLUMNS = (
     "run", "encoding", "strategy", "seed", "train_length", "length", "protocol", "loss", "loss_low",
     "loss_high", "scored_chars", "status",
 )  # fmt: skip
+MOST_DASHES = 6
 _BANDS = {1: "95 % intervals over windows", 2: "from one seed to the other"}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A run, or the seeds of a config, under one strategy. `look` and `dash` number its colour and dashes."""
+    """A run, or the seeds of a config, under one strategy. `look` and `dash` number its colour and dashes.
+
+    A config has its own colour, and a strategy its dashes; the other way round where these would be too many.
+    """
 
     label: str
     look: int
@@ -79,14 +83,16 @@ def of_configs(rows: pd.DataFrame) -> list[Curve]:
     rows = rows.assign(config=configs)
     names = rows.groupby("config", sort=False)[["name", "encoding"]].first()
     strategies = ["none", *(strategy for strategy in rows["strategy"].unique() if strategy != "none")]
+    by_strategy = len(strategies) > max(MOST_DASHES, len(names))
     curves = []
-    for look, (config, name, encoding) in enumerate(names.itertuples()):
+    for number, (config, name, encoding) in enumerate(names.itertuples()):
         label = str(config) if (names["name"] == name).sum() > 1 else _named(str(name), str(encoding))
         of_config = rows[rows["config"] == config]
         if rows["train_length"].nunique() > 1:
             label = f"{label}, trained at {of_config['train_length'].iloc[0]}"
-        for dash, strategy in enumerate(strategies):
+        for place, strategy in enumerate(strategies):
             part = of_config[of_config["strategy"] == strategy]
+            look, dash = (place, number) if by_strategy else (number, place)
             if len(part):
                 curves.append(Curve(_label(label, strategy), look, dash, part))
     return curves
