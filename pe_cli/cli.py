@@ -46,7 +46,7 @@ def top(
     pass
 
 
-@app.command(cls=options.Command, epilog=example("pe train --encoding alibi --seed 7 --set training.steps=200"))
+@app.command(epilog=example("pe train --encoding alibi --seed 7 --set training.steps=200"))
 def train(
     config: options.ConfigArgument = None,
     encoding: options.Encoding = None,
@@ -69,7 +69,7 @@ def train(
     commands.train(config, wanted, out, device, threads, resume, force, dry_run, json, quiet)
 
 
-@app.command(cls=options.Command, epilog=example("pe extrapolate --max-len 4096 --strategy none,interpolate"))
+@app.command(epilog=example("pe extrapolate --max-len 4096 --strategy none,interpolate"))
 def extrapolate(
     run: options.RunArgument = None,
     max_len: options.MaxLen = None,
@@ -108,7 +108,7 @@ def extrapolate(
     )
 
 
-@app.command(cls=options.Command, epilog=example("pe compare configs/*.yaml --quick"))
+@app.command(epilog=example("pe compare configs/*.yaml --quick"))
 def compare(
     configs: Annotated[list[str], typer.Argument(metavar="CONFIG…", help="YAML files, or patterns in quotes.")],
     seeds: options.Seeds = None,
@@ -176,7 +176,7 @@ def compare(
     )
 
 
-@app.command(cls=options.Command, epilog=example("pe claims configs/claims/alibi_extrapolates.yaml --jobs 2"))
+@app.command(epilog=example("pe claims configs/claims/alibi_extrapolates.yaml --jobs 2"))
 def claims(
     files: Annotated[
         list[str] | None,
@@ -199,7 +199,7 @@ def claims(
     claiming.check(claiming.Request(files or [], seeds, overrides, out, device, threads, jobs, dry_run, json, quiet))
 
 
-@app.command(cls=options.Command, epilog=example("pe config configs/rope.yaml --set training.steps=500"))
+@app.command(epilog=example("pe config configs/rope.yaml --set training.steps=500"))
 def config(
     config: options.ConfigArgument = None,
     encoding: options.Encoding = None,
@@ -214,7 +214,7 @@ def config(
     commands.config(config, options.overrides(set_, encoding, data, seed), json)
 
 
-@app.command(cls=options.Command, epilog=example('pe sample --prompt "To be" --chars 300 --temperature 0.8'))
+@app.command(epilog=example('pe sample --prompt "To be" --chars 300 --temperature 0.8'))
 def sample(
     run: options.RunArgument = None,
     prompt: Annotated[str | None, typer.Option("--prompt", metavar="TEXT", help="The text to go on with.")] = None,

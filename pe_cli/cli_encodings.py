@@ -17,7 +17,7 @@ def example(command: str) -> str:
     return f"\b\nExample: {command}"
 
 
-@app.command("list", cls=options.Command, epilog=example("pe list encodings"))
+@app.command("list", epilog=example("pe list encodings"))
 def list_(
     what: Annotated[
         str | None,
@@ -32,7 +32,7 @@ def list_(
     describing.list_(what, json, markdown)
 
 
-@app.command(cls=options.Command, epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))
+@app.command(epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))
 def inspect(
     encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="A name of `pe list encodings`.")],
     length: Annotated[
@@ -56,7 +56,7 @@ def inspect(
     describing.inspect(encoding, length, at_length, strategy, options.settings(set_), json)
 
 
-@app.command(cls=options.Command, epilog=example("pe properties rope alibi --explain"))
+@app.command(epilog=example("pe properties rope alibi --explain"))
 def properties(
     names: Annotated[
         list[str] | None,
@@ -79,7 +79,6 @@ def properties(
 
 
 @app.command(
-    cls=options.Command,
     epilog=example("pe plot sinusoidal --set encoding.base=1000 --set encoding.base=10000 --kind table"),
 )
 def plot(

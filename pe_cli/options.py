@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
 
 from pe_cli.errors import ConfigError, comma_parts
 
@@ -17,32 +16,6 @@ MOST_JOBS = 1024
 MOST_SEEDS = 1000
 LONGEST_SHOWN = 2**16
 """The longest window of an encoding that is looked at, without a model."""
-
-
-class Command(TyperCommand):
-    """A command that refuses two values of an option that takes one, of which the last would be taken."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
-            self.refuse_several(ctx, list(args))
-        return super().parse_args(ctx, args)
-
-    def refuse_several(self, ctx: Any, args: list[str]) -> None:
-        options = [one for one in self.params if isinstance(one, TyperOption)]
-        takes_one = [one for one in options if not (one.multiple or one.is_flag or one.count)]
-        for option in takes_one:
-            option.multiple = True  # for a parser that keeps all values
-        try:
-            found, _, _ = self.make_parser(ctx).parse_args(args)
-        finally:
-            for option in takes_one:
-                option.multiple = False
-        for option in takes_one:
-            first, *others = found.get(option.name or "") or [None]
-            for other in others:
-                if other != first:
-                    name = option.opts[0]
-                    raise ConfigError(f"{name} {other}: {name} {first} says otherwise; keep one of them")
 
 
 def whole_number(text: str, option: str, least: int, most: int = LARGEST) -> int:
@@ -90,7 +63,10 @@ def path(option: str) -> Callable[[str], Path]:
 
 
 Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, e.g. training.steps=500.")
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set a key, e.g. training.steps=500; the last value of a key counts."
+    ),
 ]
 Encoding = Annotated[str | None, typer.Option("--encoding", metavar="NAME", help="The position encoding.")]
 Data = Annotated[
@@ -156,15 +132,13 @@ ConfigArgument = Annotated[
 
 
 def settings(pairs: Iterable[str] | None, option: str = "--set") -> dict[str, str]:
-    """KEY=VALUE texts as a mapping. ConfigError for a key with two values: which of them was meant?"""
+    """KEY=VALUE texts as a mapping; of several values of a key the last counts, as of any option that takes one."""
     found: dict[str, str] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"{option} {pair}: write {option} KEY=VALUE, e.g. {option} training.steps=500")
-        before = found.setdefault(key.strip(), value)
-        if before != value:
-            raise ConfigError(f"{option} {pair}: {option} {key.strip()}={before} says otherwise; keep one of them")
+        found[key.strip()] = value
     return found
 
 

@@ -23,6 +23,7 @@ COMMANDS = [
     "train",
     "extrapolate",
     "compare",
+    "claims",
     "list",
     "inspect",
     "plot",

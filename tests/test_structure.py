@@ -78,6 +78,7 @@ MODEL = {"attention", "encodings", "strategies", "samplers", "model", "training"
 # A name of an encoding or a strategy is a fact of its own file. Where another file says it all the same, and why:
 NAMES_ELSEWHERE = {
     "experiment": ({"rope", "none", "interpolate", "repeat_last"}, "the defaults of a config"),
+    "collection": ({"none"}, "a run without a strategy is always drawn"),
     "comparison": ({"none"}, "the strategy of a baseline that is named without one"),
     "encodings.anchored": ({"sinusoidal"}, "the default inner encoding"),
     "encodings.alibi": ({"fixed", "learned"}, "the values of an option"),

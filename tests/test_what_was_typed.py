@@ -6,12 +6,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 from command_line import pe
 from refusals import refuses
-from typer.core import TyperOption
-
-from pe_cli.cli import app
 
 REFUSED: dict[str, list[str]] = {
     # two values of one key
@@ -128,24 +124,10 @@ def test_no_encoding_may_be_written_in_many_ways(text: str, folder: Path) -> Non
     assert done.json["experiment"]["encoding"] == {"name": "none"}
 
 
-def options_of_one_value() -> list[tuple[str, str]]:
-    """Every command with every option that takes one value."""
-    commands = typer.main.get_group(app).commands
-    return [
-        (name, option.opts[0])
-        for name, command in commands.items()
-        for option in command.params
-        if isinstance(option, TyperOption) and not (option.multiple or option.is_flag)
-    ]
-
-
-@pytest.mark.parametrize(("command", "option"), options_of_one_value())
-def test_an_option_of_one_value_takes_no_other(command: str, option: str, folder: Path) -> None:
-    refuses(folder, [command, option, "4", f"{option}=8"], f"{option} 8: {option} 4 says otherwise; keep one of them")
-
-
-def test_there_are_options_of_one_value() -> None:
-    assert {("train", "--encoding"), ("inspect", "--strategy"), ("plot", "--layer")} < set(options_of_one_value())
+def test_of_several_values_the_last_counts() -> None:
+    done = pe("config", "--json", "--set", "training.steps=3", "--seed", 1, "--set", "training.steps=4", "--seed=2")
+    assert done.json["experiment"]["training"]["steps"] == 4
+    assert done.json["experiment"]["seed"] == 2
 
 
 def test_the_same_value_twice_is_one(folder: Path) -> None:
