@@ -72,7 +72,7 @@ def properties(
     markdown: options.Markdown = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """The measured properties of encodings, before or after training."""
+    """The measured properties of encodings, fresh or trained."""
     from pe_cli import describing
 
     describing.properties(names or [], options.settings(set_), fast, explain, threads, json, markdown, quiet)
