@@ -30,7 +30,7 @@ ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
     schema  files  yaml_source  streams  built_in  devices  versions  curves  progress  reports  inspection_tables
     answer_tables
-    drawing  property_tables  console  locks  signals  checkpoint  stated  corpus
+    drawing  property_tables  named  console  locks  signals  checkpoint  stated  corpus
     tasks.base
     tasks.registry
     TASKS

@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
-from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
-import pe_cli.encodings
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
-from pe_cli.errors import Problem, SectionError, canonical, nearest, refused
+from pe_cli.errors import Problem, SectionError, canonical, refused
+from pe_cli.named import Registry
 from pe_cli.schema import problems, shown
 
-_classes: dict[str, type[PositionEncoding]] = {}
+_encodings: Registry[PositionEncoding] = Registry(__package__, "encodings", "base", "views")
+names = _encodings.names
 
 NO_ENCODING = {"none", "null", "no", "~"}
 
 
 def register(cls: type[PositionEncoding]) -> type[PositionEncoding]:
     """Make a class known by its `name`."""
-    if cls.name in _classes and _classes[cls.name].__module__ != cls.__module__:
-        raise TypeError(f"two encodings are named '{cls.name}'")
-    _classes[cls.name] = cls
-    return cls
-
-
-@cache
-def _import_all() -> None:
-    for module in pkgutil.iter_modules(pe_cli.encodings.__path__):
-        if not module.name.startswith("_") and module.name not in ("base", "views", "registry"):
-            importlib.import_module(f"pe_cli.encodings.{module.name}")
-
-
-def names() -> list[str]:
-    """The names of all encodings, sorted."""
-    _import_all()
-    return sorted(_classes)
+    return _encodings.add(cls.name, cls)
 
 
 def encoding_class(name: str) -> type[PositionEncoding]:
     """The class of an encoding; SectionError with the nearest name where there is none."""
-    _import_all()
     known = canonical(name)
     if not known:
         raise refused("", "is empty; write `none` for no position encoding")
-    if known in NO_ENCODING:
-        known = "none"
-    if known not in _classes:
-        raise refused("", f"{shown(name)} is not known{nearest(name, names())}")
-    return _classes[known]
+    return _encodings.find("none" if known in NO_ENCODING else name)
 
 
 def canonical_block(block: Any) -> dict[str, Any]:
@@ -107,7 +84,7 @@ def build(block: Any, spec: ModelSpec, key: str = "encoding") -> PositionEncodin
     """The encoding of a block for a model of these sizes; SectionError where they do not fit, in a block at `key`."""
     try:
         resolved = canonical_block(block)
-        cls = _classes[resolved.pop("name")]
+        cls = _encodings.classes[resolved.pop("name")]
         try:
             return cls(cls.Options.model_validate(resolved), spec)
         except SectionError as error:

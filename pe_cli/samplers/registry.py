@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
-import pe_cli.samplers
 from pe_cli.encodings import registry as encodings
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.errors import SectionError, canonical, nearest, refused
+from pe_cli.named import Registry
 from pe_cli.samplers.base import Sampler
 from pe_cli.schema import Section, problems, shown
 
-_samplers: dict[str, type[Sampler]] = {}
+_samplers: Registry[Sampler] = Registry(__package__, "samplers", "base")
+names = _samplers.names
 
 
 def register(cls: type[Sampler]) -> type[Sampler]:
     """Make a class known by its `name`."""
-    if cls.name in _samplers and _samplers[cls.name].__module__ != cls.__module__:
-        raise TypeError(f"two samplers are named '{cls.name}'")
-    _samplers[cls.name] = cls
-    return cls
-
-
-@cache
-def _import_all() -> None:
-    for module in pkgutil.iter_modules(pe_cli.samplers.__path__):
-        if module.name not in ("base", "registry"):
-            importlib.import_module(f"pe_cli.samplers.{module.name}")
+    return _samplers.add(cls.name, cls)
 
 
 def catalogue() -> list[type[Sampler]]:
     """All samplers by name."""
-    _import_all()
-    return [_samplers[name] for name in sorted(_samplers)]
-
-
-def names() -> list[str]:
-    """The names of all samplers, sorted."""
-    return [sampler.name for sampler in catalogue()]
+    return [_samplers.classes[name] for name in names()]
 
 
 def canonical_block(block: Any) -> dict[str, Any]:
@@ -54,7 +36,7 @@ def canonical_block(block: Any) -> dict[str, Any]:
         raise refused("", f"{shown(stated_name)} is unknown{nearest(str(stated_name), names())}")
     name = canonical(stated_name)
     try:
-        options = _samplers[name].Options.model_validate(stated)
+        options = _samplers.classes[name].Options.model_validate(stated)
     except ValidationError as error:
         raise SectionError(problems(error)).of(name) from None
     return {"name": name, **options.model_dump(mode="json")}
@@ -63,7 +45,7 @@ def canonical_block(block: Any) -> dict[str, Any]:
 def _parsed(block: Any) -> tuple[type[Sampler], Section]:
     """The class of the sampler that a block names, and its options."""
     resolved = canonical_block(block)
-    cls = _samplers[resolved.pop("name")]
+    cls = _samplers.classes[resolved.pop("name")]
     return cls, cls.Options.model_validate(resolved)
 
 

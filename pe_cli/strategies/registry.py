@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from functools import cache
 from typing import Any, ClassVar
 
-import pe_cli.strategies
 from pe_cli.encodings.base import EncodingOptions, PositionEncoding
-from pe_cli.errors import StrategyRefused, canonical, nearest, refused
-from pe_cli.schema import shown
+from pe_cli.errors import StrategyRefused
+from pe_cli.named import Registry
 
 
 class StrategyOptions(EncodingOptions):
@@ -69,38 +65,19 @@ class Strategy:
         return (cls.__doc__ or "").strip().splitlines()[0]
 
 
-_strategies: dict[str, type[Strategy]] = {}
+_strategies: Registry[Strategy] = Registry(__package__, "strategies")
+strategy_class = _strategies.find
 
 
 def register(cls: type[Strategy]) -> type[Strategy]:
     """Make a class known by its `name`."""
-    if cls.name in _strategies and _strategies[cls.name].__module__ != cls.__module__:
-        raise TypeError(f"two strategies are named '{cls.name}'")
-    _strategies[cls.name] = cls
-    return cls
-
-
-@cache
-def _import_all() -> None:
-    for module in pkgutil.iter_modules(pe_cli.strategies.__path__):
-        if not module.name.startswith("_") and module.name != "registry":
-            importlib.import_module(f"pe_cli.strategies.{module.name}")
+    return _strategies.add(cls.name, cls)
 
 
 def catalogue() -> list[type[Strategy]]:
     """All strategies: `none` first, then by name."""
-    _import_all()
-    return sorted(_strategies.values(), key=lambda strategy: (strategy.name != "none", strategy.name))
+    return sorted(_strategies.classes.values(), key=lambda strategy: (strategy.name != "none", strategy.name))
 
 
 def names() -> list[str]:
     return [strategy.name for strategy in catalogue()]
-
-
-def strategy_class(name: str) -> type[Strategy]:
-    """SectionError with the nearest name where there is none."""
-    _import_all()
-    known = canonical(name)
-    if known not in _strategies:
-        raise refused("", f"{shown(name)} is not known{nearest(name, names())}")
-    return _strategies[known]

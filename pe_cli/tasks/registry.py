@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
-import pe_cli.tasks
-from pe_cli.errors import SectionError, canonical, nearest, refused
-from pe_cli.schema import problems, read, shown
+from pe_cli.errors import SectionError, refused
+from pe_cli.named import Registry
+from pe_cli.schema import problems, read
 from pe_cli.stated import TASK, task_block
 from pe_cli.tasks.base import Task
 
-_classes: dict[str, type[Task]] = {}
+_tasks: Registry[Task] = Registry(__package__, "tasks", "base")
+names = _tasks.names
 
 
 def register(cls: type[Task]) -> type[Task]:
     """Make a class known by its `name`."""
-    if cls.name in _classes and _classes[cls.name].__module__ != cls.__module__:
-        raise TypeError(f"two tasks are named '{cls.name}'")
-    _classes[cls.name] = cls
-    return cls
-
-
-@cache
-def _import_all() -> None:
-    for module in pkgutil.iter_modules(pe_cli.tasks.__path__):
-        if not module.name.startswith("_") and module.name not in ("base", "registry"):
-            importlib.import_module(f"pe_cli.tasks.{module.name}")
-
-
-def names() -> list[str]:
-    """The names of all tasks, sorted."""
-    _import_all()
-    return sorted(_classes)
+    return _tasks.add(cls.name, cls)
 
 
 def task_class(name: str) -> type[Task]:
     """The class of a task; SectionError with the nearest name where there is none."""
-    _import_all()
-    known = canonical(name)
-    if known not in _classes:
-        raise refused(TASK, f"{shown(name)} is not known{nearest(name, names())}")
-    return _classes[known]
+    return _tasks.find(name, TASK)
 
 
 def canonical_data(data: Any) -> str | dict[str, Any]:
