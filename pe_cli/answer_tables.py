@@ -8,7 +8,18 @@ from typing import Any
 import pandas as pd
 
 from pe_cli.protocols import INSTANCES
-from pe_cli.reports import PROTOCOLS, Table, interval, label, reasons, records, scope, with_effect
+from pe_cli.reports import (
+    PROTOCOLS,
+    Table,
+    by_length,
+    interval,
+    label,
+    last_with,
+    reasons,
+    records,
+    runs_of,
+    scope,
+)
 from pe_cli.tables import Column
 
 RUN = (
@@ -62,19 +73,9 @@ def by_depth(windows: pd.DataFrame) -> list[Table]:
 
 def comparison(rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]) -> list[Table]:
     """Exact match by length over all runs, then the longest length in detail. `summary` is of tasks alone."""
-    lengths = sorted(summary["length"].unique())
-    by_length = []
-    for (name, strategy), group in with_effect(summary).groupby(["name", "strategy"], sort=False):
-        shares = {f"at_{length}": value for length, value in zip(group["length"], group["exact_match"], strict=True)}
-        by_length.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **shares})
-    columns = [
-        Column("run", "run"),
-        Column("seeds", "seeds"),
-        *(Column(f"at_{length}", str(length), ".3f") for length in lengths),
-    ]
-    first = Table("Exact match by length", columns, by_length, [PROTOCOLS[INSTANCES], scope(rows), *facts])
-    known = summary[summary["exact_match"].notna()]["length"]
-    return [first, longest(known.max() if len(known) else lengths[-1], rows, summary, {r["run"] for r in by_length})]
+    notes = [PROTOCOLS[INSTANCES], scope(rows), *facts]
+    first = by_length("Exact match by length", "exact_match", summary, notes)
+    return [first, longest(last_with("exact_match", summary), rows, summary, runs_of(first))]
 
 
 def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[str]) -> Table:

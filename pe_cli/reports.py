@@ -134,21 +134,29 @@ def reasons(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def comparison(protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]) -> list[Table]:
     """Loss by length over all runs, then the longest length in detail. `summary` is of this protocol alone."""
-    lengths = sorted(summary["length"].unique())
-    by_length = []
-    for (name, strategy), group in with_effect(summary).groupby(["name", "strategy"], sort=False):
-        losses = {f"loss_{length}": loss for length, loss in zip(group["length"], group["loss"], strict=True)}
-        by_length.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **losses})
-    columns = [
-        Column("run", "run"),
-        Column("seeds", "seeds"),
-        *(Column(f"loss_{length}", str(length), ".3f") for length in lengths),
-    ]
     title = f"Loss in nats per character by length ({protocol})"
-    first = Table(title, columns, by_length, [PROTOCOLS[protocol], scope(rows), *facts])
-    with_loss = summary[summary["loss"].notna()]["length"]
-    last = with_loss.max() if len(with_loss) else lengths[-1]
-    return [first, longest(protocol, last, rows, summary, {row["run"] for row in by_length})]
+    first = by_length(title, "loss", summary, [PROTOCOLS[protocol], scope(rows), *facts])
+    return [first, longest(protocol, last_with("loss", summary), rows, summary, runs_of(first))]
+
+
+def by_length(title: str, key: str, summary: pd.DataFrame, notes: Sequence[str]) -> Table:
+    """The value of `key` for each run and strategy, one column for each length."""
+    shown = []
+    for (name, strategy), group in with_effect(summary).groupby(["name", "strategy"], sort=False):
+        values = {f"at_{length}": value for length, value in zip(group["length"], group[key], strict=True)}
+        shown.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **values})
+    lengths = [Column(f"at_{length}", str(length), ".3f") for length in sorted(summary["length"].unique())]
+    return Table(title, [Column("run", "run"), Column("seeds", "seeds"), *lengths], shown, notes)
+
+
+def last_with(key: str, summary: pd.DataFrame) -> int:
+    """The longest length with a value of `key`; the longest of all where none has one."""
+    known = summary[summary[key].notna()]["length"]
+    return int((known if len(known) else summary["length"]).max())
+
+
+def runs_of(table: Table) -> set[str]:
+    return {row["run"] for row in table.rows}
 
 
 def with_effect(summary: pd.DataFrame) -> pd.DataFrame:

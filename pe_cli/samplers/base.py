@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from pe_cli.encodings._composition import Wrapper, renumbered
@@ -80,6 +81,27 @@ class Sampler:
         return []
 
 
+class Ranged(Sampler):
+    """A sampler whose ids lie in 0 … M − 1, and whose training windows show distances from all of it."""
+
+    class Options(Section):
+        max_position: Annotated[int, Field(gt=0, le=2**24)] = 4096
+        """M: the number of ids; at least the longest window of training."""
+
+    def __init__(self, options: Any, spec: ModelSpec) -> None:
+        super().__init__(options, spec)
+        if options.max_position < self.window:
+            text = f"{options.max_position} ids are too few for training windows of {self.window} characters"
+            raise refused("max_position", f"{text}; {self.window} or more would do")
+
+    def ids(self) -> int:
+        most: int = self.options.max_position
+        return most
+
+    def trained_distances(self) -> int:
+        return self.ids()
+
+
 class Sampled(Wrapper):
     """An encoding whose ids come from a sampler: the same ids for all parts of a composition.
 
@@ -124,10 +146,3 @@ class Sampled(Wrapper):
         if isinstance(changed, Sampled) and changed is not self:
             changed.extended = True
         return changed
-
-
-def require_room(sampler: Sampler, most: int) -> None:
-    """SectionError where the ids are too few for a training window."""
-    if most < sampler.window:
-        text = f"{most} ids are too few for training windows of {sampler.window} characters"
-        raise refused("max_position", f"{text}; {sampler.window} or more would do")

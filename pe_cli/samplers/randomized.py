@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 
-from pe_cli.encodings.base import ModelSpec
 from pe_cli.encodings.views import Positions
-from pe_cli.samplers.base import Sampler, require_room
+from pe_cli.samplers.base import Ranged
 from pe_cli.samplers.registry import register
-from pe_cli.schema import Section
 from pe_cli.seeds import seeded
 
 
 @register
-class Randomized(Sampler):
+class Randomized(Ranged):
     r"""T different ids of 0 … M − 1, drawn evenly without replacement and sorted.
 
     .. math:: p_0 < p_1 < \dots < p_{T-1}, \quad \{p_t\} \subset \{0, \dots, M - 1\}
@@ -32,24 +30,11 @@ class Randomized(Sampler):
     name = "randomized"
     reference = "Ruoss et al. 2023, arXiv:2305.16843"
 
-    class Options(Section):
-        max_position: Annotated[int, Field(gt=0, le=2**24)] = 4096
-        """M: the number of ids; at least the longest window of training, and the longest of evaluation."""
+    class Options(Ranged.Options):
         per: Literal["batch", "example"] = "batch"
         """Whether the windows of a training batch share their ids, as in the released code."""
         evaluation_draws: PositiveInt = 3
         """Over how many draws a loss in evaluation is averaged."""
-
-    def __init__(self, options: Any, spec: ModelSpec) -> None:
-        super().__init__(options, spec)
-        require_room(self, options.max_position)
-
-    def ids(self) -> int:
-        most: int = self.options.max_position
-        return most
-
-    def trained_distances(self) -> int:
-        return self.ids()
 
     def longest(self) -> int:
         return self.ids()

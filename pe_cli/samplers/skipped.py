@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
 import torch
-from pydantic import Field
 
-from pe_cli.encodings.base import ModelSpec
 from pe_cli.encodings.views import Positions
-from pe_cli.samplers.base import Sampler, require_room
+from pe_cli.samplers.base import Ranged
 from pe_cli.samplers.registry import register
-from pe_cli.schema import Section
 
 
 @register
-class Skipped(Sampler):
+class Skipped(Ranged):
     r"""Positional skip-wise training (PoSE) with two chunks: the second is u ids further than it would be.
 
     .. math:: p_t = t + u\,[t \ge c], \quad u \sim U\{0, \dots, M - T\}, \quad
@@ -29,21 +24,6 @@ class Skipped(Sampler):
 
     name = "skipped"
     reference = "Zhu et al. 2023, arXiv:2309.10400"
-
-    class Options(Section):
-        max_position: Annotated[int, Field(gt=0, le=2**24)] = 4096
-        """M: the number of ids; at least the longest window of training."""
-
-    def __init__(self, options: Any, spec: ModelSpec) -> None:
-        super().__init__(options, spec)
-        require_room(self, options.max_position)
-
-    def ids(self) -> int:
-        most: int = self.options.max_position
-        return most
-
-    def trained_distances(self) -> int:
-        return self.ids()
 
     def drawn(self, batch: int, length: int, generator: torch.Generator) -> Positions:
         first = torch.randint(1, (length + 1) // 2 + 1, (batch, 1), generator=generator)
