@@ -96,10 +96,17 @@ def message(problems: Sequence[Problem], place: Callable[[str], str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'rope'?`, or the known names where none is near."""
     known = sorted(known)
-    close = difflib.get_close_matches(canonical(name), known, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; known: {', '.join(known)}"
+    return meant(closest(name, known)) or f"; known: {', '.join(known)}"
+
+
+def closest(name: str, known: Iterable[str]) -> list[str]:
+    """The known name, quoted, that is most like it; none where none is near."""
+    return [f"'{one}'" for one in difflib.get_close_matches(canonical(name), known, n=1, cutoff=0.6)]
+
+
+def meant(candidates: Sequence[str]) -> str:
+    """`; did you mean 'rope'?`, and nothing without candidates."""
+    return f"; did you mean {' or '.join(candidates)}?" if candidates else ""
 
 
 def canonical(name: str) -> str:

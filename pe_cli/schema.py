@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pe_cli.errors import Problem, SectionError, canonical, nearest
+from pe_cli.errors import Problem, SectionError, canonical, closest, meant, nearest
 
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _NUMBER = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]{{1,6}})?")
@@ -181,7 +181,7 @@ def _read_choice(choices: Mapping[str, Any], value: Any) -> Any:
     by_name = {canonical(name): choice for name, choice in choices.items()}
     if isinstance(value, str | int | float) and canonical(str(value)) in by_name:
         return by_name[canonical(str(value))]
-    near = nearest(str(value), choices).split("; known")[0]
+    near = meant(closest(str(value), choices))
     raise ValueError(f"must be one of {', '.join(choices)}, not {shown(value)}{near}")
 
 

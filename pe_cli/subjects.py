@@ -11,7 +11,7 @@ from typing import Any
 from pe_cli import runs
 from pe_cli.config import Experiment, ModelConfig, load_experiment, resolve
 from pe_cli.encodings import registry
-from pe_cli.errors import ConfigError, canonical, nearest
+from pe_cli.errors import ConfigError, canonical, closest, meant, nearest
 from pe_cli.runs import Run
 from pe_cli.schema import read, shown
 from pe_cli.stated import Typed, printable
@@ -57,12 +57,8 @@ def subject(name: str, changes: Mapping[str, str]) -> Subject:
     if run is None:
         what = f"{shown(name)} is neither an encoding nor a run in {runs.ROOT.absolute()}"
         near = [f"the run '{one}'" for one in runs.near(os.path.basename(name))[:1]]
-        advice = nearest(name, registry.names())
-        if near and "; known: " in advice:
-            advice = f"; did you mean {near[0]}?"
-        elif near:
-            advice = advice.replace("?", f" or {near[0]}?")
-        raise ConfigError(what + advice)
+        advice = meant([*closest(name, registry.names()), *near])
+        raise ConfigError(what + (advice or nearest(name, registry.names())))
     if changes:
         raise ConfigError(f"--set {next(iter(changes))}: {run.path} is measured as it was trained")
     return Subject(name, load_experiment(run.config_text, str(run.path / "config.yaml")), run)
