@@ -107,7 +107,7 @@ def too_large(what: str, size: str, most: int) -> TooLarge:
 
 def note_text(request: Request, window: Window) -> None:
     if window.reads_text:
-        request.note("Ids are read from a sample text; ␣ is a space and ↵ ends a line.")
+        request.note("Ids are read from a sample text. Where its characters are named, ␣ is a space and ↵ ends a line.")
 
 
 def note_zero(request: Request, label: str, kind: str, values: np.ndarray) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat
+from pydantic import Field, NonNegativeInt
 from torch import Tensor
 
 from pe_cli.encodings._composition import Composition, renumbered
@@ -40,7 +41,7 @@ class BiPE(Composition):
         """Name or block of the encoding that is given the segment numbers, times c."""
         separators: str = Field(default="\n.", min_length=1)
         """S: each character of this text ends a segment. Without any of them the text is one segment."""
-        segment_scale: PositiveFloat = 1.0
+        segment_scale: Annotated[float, Field(gt=0, le=2**16)] = 1.0
         """c: what segment numbers are multiplied by. The paper's slopes times 96 are alibi with c = 96."""
         max_offset: NonNegativeInt | None = None
         """Offsets above this become this; None: no limit. The released code has 1023."""

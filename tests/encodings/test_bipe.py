@@ -129,6 +129,7 @@ def test_parts_may_be_wrapped() -> None:
         ({"relative": "t5", "segment_scale": 0.5}, "segment_scale: must be a whole number for t5, not 0.5"),
         ({"separators": ""}, "separators"),
         ({"segment_scale": 0}, "segment_scale"),
+        ({"segment_scale": 65537}, "segment_scale"),
         ({"max_offset": -1}, "max_offset"),
         ({"separator": "."}, "did you mean 'separators'"),
     ],
