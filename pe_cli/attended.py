@@ -20,10 +20,11 @@ from pe_cli.attention import allowed, cut, weights_of
 from pe_cli.encodings._composition import Wrapper
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.encodings.views import Block, LayerView
-from pe_cli.errors import PositionRangeError, StrategyRefused
-from pe_cli.evaluation import Evaluation, is_out_of_memory
-from pe_cli.protocols import Targets, TooShort
+from pe_cli.evaluation import lost
+from pe_cli.inspection import waves_of
+from pe_cli.protocols import Targets
 from pe_cli.scoring import batched
+from pe_cli.text_evaluation import TextEvaluation
 
 PROTOCOL = "same_targets"
 """Its queries are the same characters at every length."""
@@ -84,7 +85,7 @@ def measured(encoding: PositionEncoding, block: Block) -> Tensor:
     return torch.stack([entropy, relative, distance, first, attended], dim=-1).double()
 
 
-def measure(evaluation: Evaluation, advance: Callable[[int], None]) -> Attended:
+def measure(evaluation: TextEvaluation, advance: Callable[[int], None]) -> Attended:
     """Every strategy at every length of the settings, and at the training length; only same_targets has its queries.
 
     `advance` is told the characters fed.
@@ -93,44 +94,26 @@ def measure(evaluation: Evaluation, advance: Callable[[int], None]) -> Attended:
     known: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for strategy in evaluation.settings.strategies:
         called = strategies.label(strategy)
-        for length in lengths(evaluation):
+        for length in evaluation.measured_lengths:
             try:
                 targets = evaluation.targets(PROTOCOL, length)
                 effective, encoding = evaluation.changed(strategy, length)
                 if (effective, length) not in known:
                     known[effective, length] = watched(evaluation, encoding, targets, advance)
-            except (TooShort, StrategyRefused, PositionRangeError) as error:
-                found.reasons.append(f"{called} at {length}: {error}")
-                continue
-            except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-                found.reasons.append(f"{called} at {length}: does not fit into memory")
+            except Exception as error:
+                found.reasons.append(f"{called} at {length}: {lost(error, length).reason}")
                 continue
             found.rows += [{"strategy": called, "length": length, **row} for row in known[effective, length]]
     return found
 
 
-def lengths(evaluation: Evaluation) -> list[int]:
-    return sorted({evaluation.train_length, *evaluation.settings.lengths})
-
-
-def planned_chars(evaluation: Evaluation) -> int:
+def planned_chars(evaluation: TextEvaluation) -> int:
     """Characters that `measure` feeds at most."""
-    found: dict[tuple[str, int], int] = {}
-    for strategy in evaluation.settings.strategies:
-        for length in lengths(evaluation):
-            try:
-                targets = evaluation.targets(PROTOCOL, length)
-                effective, _ = evaluation.changed(strategy, length)
-            except (TooShort, StrategyRefused):
-                continue
-            found[effective, length] = int(targets.lengths.sum())
-    return sum(found.values())
+    return evaluation.planned_chars([PROTOCOL])[PROTOCOL]
 
 
 def watched(
-    evaluation: Evaluation, encoding: PositionEncoding, targets: Targets, advance: Callable[[int], None]
+    evaluation: TextEvaluation, encoding: PositionEncoding, targets: Targets, advance: Callable[[int], None]
 ) -> list[dict[str, Any]]:
     """A row for each layer and head: means over the scored queries of all windows, and over the draws of a sampler."""
     length, scored = int(targets.lengths[0]), int(targets.scored[0])
@@ -157,29 +140,14 @@ def watched(
     return rows
 
 
-def waves(encoding: PositionEncoding, train_length: int) -> dict[str, dict[str, Any]]:
-    """For each rotary part of an encoding its waves, and those that never completed a turn in training.
-
-    Of such a wave training has shown a part of all angles, and every longer distance is a new one. A frequency of
-    zero is no wave.
-    """
-    found = {}
-    for key, values in encoding.numbers(train_length).items():
-        prefix, _, name = key.rpartition(".")
-        if name == "wavelengths":
-            finite = sorted(values[values.isfinite()].tolist())
-            incomplete = [wave for wave in finite if wave > train_length]
-            found[prefix or encoding.name] = {
-                "waves": len(finite),
-                "incomplete": len(incomplete),
-                "wavelengths": finite,
-            }
-    return found
-
-
 def waves_in_words(encoding: PositionEncoding, train_length: int) -> list[str]:
+    """What is said of the waves of each rotary part.
+
+    Of a wave that never completed a turn training has shown a part of all angles, and every longer distance is a
+    new one.
+    """
     return [
-        f"{name}: {facts['incomplete']} of {facts['waves']} waves never completed a turn in training: they are longer "
-        f"than {train_length} characters"
-        for name, facts in waves(encoding, train_length).items()
+        f"{part or encoding.name}: {waves.incomplete} of {waves.finite} waves never completed a turn in training: they "
+        f"are longer than the {waves.seen} characters that it showed"
+        for part, waves in waves_of(encoding, train_length).items()
     ]

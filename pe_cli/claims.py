@@ -16,10 +16,10 @@ from pe_cli import inequalities, sources, strategies, tasks
 from pe_cli.comparison import Planned, fitting
 from pe_cli.config import Experiment, resolve_source, training_identity
 from pe_cli.errors import ConfigError, PeError, message
-from pe_cli.evaluation import too_long
 from pe_cli.inequalities import AT_LENGTHS, OF_TABLES, Inequality, Term, one_of
 from pe_cli.inspection import inspect_encoding
 from pe_cli.instances import load_task
+from pe_cli.lengths import too_long
 from pe_cli.options import MOST_SEEDS, seed_list
 from pe_cli.schema import Section, problems, shown
 from pe_cli.sources import Source

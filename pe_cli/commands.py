@@ -15,14 +15,14 @@ from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_
 from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
-from pe_cli.evaluation import skipping
 from pe_cli.execution import train_run, training_detail
+from pe_cli.lengths import skipping
 from pe_cli.optimizers import parameter_groups
 from pe_cli.progress import Display
-from pe_cli.protocols import Text
 from pe_cli.reports import Table
 from pe_cli.runs import Run
 from pe_cli.signals import interruptible
+from pe_cli.text_evaluation import TextEvaluation
 from pe_cli.trained import fresh_model, open_trained
 from pe_cli.training import Progress
 
@@ -159,13 +159,14 @@ def extrapolate(
     asked |= options.lengths_up_to(longest, trained.experiment.trained_length)
     settings = with_evaluation(trained.experiment, options.together(changes, asked)).evaluation
     evaluation = extrapolation.open_evaluation(trained, settings, data)
-    if attention and not isinstance(evaluation.text, Text):
+    watched = evaluation if attention and isinstance(evaluation, TextEvaluation) else None
+    if attention and watched is None:
         raise ConfigError(f"--attention: it is measured in windows of a text, and {evaluation.corpus.name} has none")
-    for note in skipping(evaluation.text, settings):
+    for note in skipping(sources.extent(evaluation.corpus), settings):
         console.warn(note)
     planned = evaluation.planned_chars()
-    if attention:
-        planned["attention"] = attended.planned_chars(evaluation)
+    if watched is not None:
+        planned["attention"] = attended.planned_chars(watched)
     feeds = [f"{name} feeds {chars:,} characters" for name, chars in planned.items()]
     console.note(f"evaluating: {', '.join(feeds)}")
     total, fed = sum(planned.values()), 0
@@ -182,7 +183,7 @@ def extrapolate(
         evaluated = any(row["status"] == "ok" for row in tables.extrapolation)
         if evaluated:  # else the tables of an earlier evaluation are worth more
             extrapolation.write(evaluation, tables)
-        looked = attended.measure(evaluation, advance) if attention and evaluated else None
+        looked = attended.measure(watched, advance) if watched is not None and evaluated else None
     written = []
     if evaluated:
         written.append(found.path / "extrapolation.md")
@@ -190,11 +191,11 @@ def extrapolate(
             written += extrapolation.draw(evaluation, tables)
         except RunError as error:
             console.warn(str(error))
-    if looked is not None:
-        extrapolation.write_attention(evaluation, looked)
+    if watched is not None and looked is not None:
+        extrapolation.write_attention(watched, looked)
         written.append(found.path / "attention.csv")
         try:
-            written.append(extrapolation.draw_attention(evaluation, looked))
+            written.append(extrapolation.draw_attention(watched, looked))
         except RunError as error:
             console.warn(str(error))
     if json:
@@ -202,8 +203,8 @@ def extrapolate(
         console.json({"run": found.path.name, "rows": tables.extrapolation, **more})
     else:
         shown = extrapolation.reported(evaluation, tables)
-        if looked is not None:
-            shown.append(extrapolation.report_attention(evaluation, looked))
+        if watched is not None and looked is not None:
+            shown.append(extrapolation.report_attention(watched, looked))
         for number, table in enumerate(shown):
             if number:
                 console.result("")

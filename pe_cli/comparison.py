@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from pe_cli import sources, strategies
 from pe_cli.config import EvaluationConfig, Experiment, resolve, training_identity
 from pe_cli.errors import ConfigError, CorpusError, PeError, nearest
-from pe_cli.evaluation import COLUMNS, skipping, too_long
+from pe_cli.evaluation import COLUMNS
+from pe_cli.lengths import skipping, too_long
 from pe_cli.runs import open_run, run_directory_name
 from pe_cli.sources import Source
 

@@ -217,10 +217,10 @@ def _fitted_to_data(experiment: Experiment, stated: Stated) -> Experiment:
     needed = tasks.build(data).fed(experiment.trained_length)
     if "length" not in training.model_fields_set:
         training = training.model_copy(update={"length": needed})
-    elif training.length < needed:
+    elif training.length != needed:
         place = stated.place("training.length", "data")
         raise ConfigError(
-            f"{place}training.length: must be at least {needed}, which the longest instance of {data['task']} fills "
+            f"{place}training.length: must be {needed}, which the longest instance of {data['task']} fills "
             f"(max_length {experiment.trained_length}), not {training.length}; left out, it follows from the task"
         )
     own = {

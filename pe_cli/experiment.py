@@ -211,7 +211,7 @@ class Experiment(Section):
     @property
     def trained_length(self) -> int:
         """The longest length of training, counted as `evaluation.lengths` are: a task counts in its own way."""
-        return self.training.length if isinstance(self.data, str) else int(self.data["max_length"])
+        return self.training.longest if isinstance(self.data, str) else int(self.data["max_length"])
 
 
 def task_lengths(longest: int) -> tuple[int, ...]:

@@ -22,13 +22,14 @@ from pe_cli import (
     strategies,
 )
 from pe_cli.attended import Attended
-from pe_cli.config import PROTOCOLS, EvaluationConfig, data_named
+from pe_cli.config import INSTANCES_SCORED, PROTOCOLS, EvaluationConfig, data_named
 from pe_cli.corpus import Corpus
 from pe_cli.errors import ConfigError, RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS, Evaluation, Tables
-from pe_cli.protocols import INSTANCES, Text
+from pe_cli.protocols import INSTANCES
 from pe_cli.sources import Source
 from pe_cli.task_evaluation import TaskEvaluation
+from pe_cli.text_evaluation import TextEvaluation
 from pe_cli.trained import Trained
 from pe_cli.versions import versions
 
@@ -43,12 +44,16 @@ def open_evaluation(trained: Trained, settings: EvaluationConfig, data: str | No
     source = source_for(trained, data)
     is_task = not isinstance(source, Corpus)
     if is_task != trained.experiment.is_task:  # asked for what it was not trained on
-        if settings.protocols != trained.experiment.evaluation.protocols:
+        own = trained.experiment.evaluation
+        if settings.protocols != own.protocols:
             right = f"is a task, which has the protocol {INSTANCES}" if is_task else "is a text; leave the protocol out"
             raise ConfigError(f"evaluation.protocols: {', '.join(settings.protocols)}: {source.name} {right}")
-        settings = settings.model_copy(update={"protocols": (INSTANCES,) if is_task else PROTOCOLS[:1]})
+        usual: dict[str, Any] = {"protocols": (INSTANCES,) if is_task else PROTOCOLS[:1]}
+        if settings.windows == own.windows:
+            usual["windows"] = INSTANCES_SCORED if is_task else EvaluationConfig().windows
+        settings = settings.model_copy(update=usual)
     if isinstance(source, Corpus):
-        return Evaluation(trained, source, settings)
+        return TextEvaluation(trained, source, settings)
     return TaskEvaluation(trained, source, settings)
 
 
@@ -108,25 +113,25 @@ def is_current(evaluation: Evaluation) -> bool:
 
 def draw(evaluation: Evaluation, tables: Tables) -> list[Path]:
     """extrapolation.png, and positions.png where whole windows count. RunError for one that cannot be drawn."""
-    run, train_length = evaluation.trained.run.path, evaluation.trained.experiment.training.length
+    run = evaluation.trained.run.path
     picture, by_place = run / "extrapolation.png", run / "positions.png"
     for path in (picture, by_place):
         with files.failing("remove", path):
             path.unlink(missing_ok=True)  # an older one would show other numbers
     plots.plot_extrapolation(pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), picture, title(evaluation))
-    places = pd.DataFrame(tables.positions, columns=list(POSITION_COLUMNS)).assign(train_length=train_length)
-    shown = position_plots.whole(places)
-    if shown.empty:
+    places = pd.DataFrame(tables.positions, columns=list(POSITION_COLUMNS))
+    shown = position_plots.whole(places.assign(train_length=evaluation.train_length))
+    if shown.empty or not isinstance(evaluation, TextEvaluation):
         return [picture]
     position_plots.plot_positions(shown, by_place, f"{run.name}: loss by the place in the window")
     return [picture, by_place]
 
 
-def write_attention(evaluation: Evaluation, found: Attended) -> None:
+def write_attention(evaluation: TextEvaluation, found: Attended) -> None:
     files.write_csv(evaluation.trained.run.path / "attention.csv", found.rows, attended.COLUMNS)
 
 
-def draw_attention(evaluation: Evaluation, found: Attended) -> Path:
+def draw_attention(evaluation: TextEvaluation, found: Attended) -> Path:
     """attention.png. RunError where it cannot be drawn: the rows are there."""
     trained = evaluation.trained
     path = trained.run.path / "attention.png"
@@ -143,15 +148,17 @@ def draw_attention(evaluation: Evaluation, found: Attended) -> Path:
     return path
 
 
-def report_attention(evaluation: Evaluation, found: Attended) -> reports.Table:
+def report_attention(evaluation: TextEvaluation, found: Attended) -> reports.Table:
     """The table of what was attended to, for a terminal."""
-    facts = [*attended.waves_in_words(evaluation.trained.model.encoding, evaluation.train_length), *found.reasons]
+    facts = [*attended.waves_in_words(evaluation.trained.model.encoding, evaluation.shown), *found.reasons]
     return reports.attention(pd.DataFrame(found.rows, columns=list(attended.COLUMNS)), attended.FIRST, facts)
 
 
 def title(evaluation: Evaluation) -> str:
-    what = "loss" if isinstance(evaluation.text, Text) else f"{evaluation.corpus.name}: right answers"
-    return f"{evaluation.trained.run.path.name}: {what} beyond the training length"
+    own = evaluation.corpus.data_hash == evaluation.trained.run.text("data_hash")
+    what = "loss" if isinstance(evaluation, TextEvaluation) else "right answers"
+    where = "" if own else f" ({evaluation.corpus.name})"
+    return f"{evaluation.trained.run.path.name}: {what}{where} beyond the training length"
 
 
 def reported(evaluation: Evaluation, tables: Tables) -> list[reports.Table]:
@@ -162,18 +169,19 @@ def reported(evaluation: Evaluation, tables: Tables) -> list[reports.Table]:
 
 def report(evaluation: Evaluation, tables: Tables) -> reports.Table:
     """The table of a run for a terminal or a file."""
-    rows, settings, text = tables.extrapolation, evaluation.settings, evaluation.text
-    run = evaluation.trained
+    rows, settings, run = tables.extrapolation, evaluation.settings, evaluation.trained
     protocols = [reports.PROTOCOLS[name] for name in settings.protocols]
     notes = [
         *strategies.left_out(run.model.encoding.name, evaluation.asked, [row["strategy"] for row in rows]),
+        *evaluation.unchanged_parts(),
         *samplers.notes(run.experiment.positions),
     ]
     name = evaluation.corpus.name
-    if not isinstance(text, Text):
-        options = ", ".join(f"{key} {value}" for key, value in text.options.model_dump().items())
+    if isinstance(evaluation, TaskEvaluation):
+        options = ", ".join(f"{key} {value}" for key, value in evaluation.data.task.options.model_dump().items())
         facts = [*protocols, f"{name} ({options}), {settings.windows} instances at each length", *notes]
         return answer_tables.extrapolation(f"Right answers to the {name}", rows, facts)
-    held_out = f"text: {name}, {text.held_out:,} held-out characters"
+    assert isinstance(evaluation, TextEvaluation)
+    held_out = f"text: {name}, {evaluation.text.held_out:,} held-out characters"
     fewer = reports.fewer_blocks(rows, settings.windows, settings.scored)
     return reports.extrapolation("Loss in nats per character", rows, [*protocols, held_out, *fewer, *notes])

@@ -162,17 +162,30 @@ def listed_ids(positions: Positions) -> list[Any]:
 
 
 def own_numbers(encoding: PositionEncoding, length: int, train_length: int) -> dict[str, Any]:
-    """What the encoding has a name for, and how many waves do not complete a turn in the training length.
-
-    A frequency of zero is no wave: its wavelength is infinite, shown as null, and not counted.
-    """
-    facts: dict[str, Any] = {}
-    for key, value in encoding.numbers(length).items():
-        facts[key] = plain(value)
-        prefix, dot, name = key.rpartition(".")
-        if name == "wavelengths":
-            facts[f"{prefix}{dot}incomplete_wavelengths"] = int(((value > train_length) & value.isfinite()).sum())
+    """What the encoding has a name for, and how many waves do not complete a turn in training."""
+    facts: dict[str, Any] = {key: plain(value) for key, value in encoding.numbers(length).items()}
+    for part, waves in waves_of(encoding, train_length).items():
+        facts[f"{part}.incomplete_wavelengths".lstrip(".")] = waves.incomplete
     return facts
+
+
+class Waves(NamedTuple):
+    """How many waves a part of an encoding has, and how many are longer than `seen`, the distances of training."""
+
+    finite: int
+    incomplete: int
+    seen: int
+
+
+def waves_of(encoding: PositionEncoding, train_length: int) -> dict[str, Waves]:
+    """By the name of the part, "" for the whole. A frequency of zero is no wave: its wavelength is infinite."""
+    seen, found = encoding.spec.trained_distances or train_length, {}
+    for key, values in encoding.numbers(train_length).items():
+        part, _, name = key.rpartition(".")
+        if name == "wavelengths":
+            finite = values[values.isfinite()]
+            found[part] = Waves(len(finite), int((finite > seen).sum()), seen)
+    return found
 
 
 def arrays(encoding: PositionEncoding, spec: ModelSpec, positions: Positions, length: int) -> dict[str, Any]:

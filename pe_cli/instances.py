@@ -1,7 +1,7 @@
 """A task as data: batches of instances to train on, and sets of instances to evaluate on.
 
-Each instance has a row of its own, filled up with a neutral character that nothing before it sees and that is never
-scored. So the ids of every instance begin at 0, as they do in evaluation, and no instance sees another.
+Each instance has a row of its own, so that its ids begin at 0 and it sees no other. Where rows of several lengths
+stand together, shorter ones are filled up with a neutral character that is never fed to a model.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ class Rows:
     scored: np.ndarray
 
 
-def rows_of(instances: Sequence[Instance], alphabet: str, width: int) -> Rows:
-    """One instance for each row, at its start; `width` T is what the model is fed."""
+def rows_of(instances: Sequence[Instance], alphabet: str) -> Rows:
+    """One instance for each row, at its start; T is what the model is fed of the longest."""
     places = {character: number for number, character in enumerate(alphabet)}
+    width = max(len(instance.text) for instance in instances) - 1
     tokens = np.full((len(instances), width + 1), places.get(PAD, 0), dtype=np.int64)
     scored = np.zeros((len(instances), width), dtype=bool)
     for row, instance in enumerate(instances):
@@ -93,25 +94,26 @@ def rows_of(instances: Sequence[Instance], alphabet: str, width: int) -> Rows:
 
 
 class InstanceBatches:
-    """Endless training instances with lengths drawn evenly. The stream depends on the task and the seed alone."""
+    """Endless batches of training instances, each batch of one length, which is drawn evenly.
 
-    def __init__(self, data: TaskData, width: int, batch_size: int, seed: int) -> None:
-        self.data, self.width, self.batch_size = data, width, batch_size
+    So training draws ids for as many characters as evaluation does. The stream depends on the task and the seed alone.
+    """
+
+    def __init__(self, data: TaskData, batch_size: int, seed: int) -> None:
+        self.data, self.batch_size = data, batch_size
         self._generator = seeded(seed, "data")
         self._digest = hashlib.sha256().hexdigest()
 
     def pair(self) -> tuple[Tensor, Tensor]:
         """What is fed (B, T) and what is to follow (B, T), UNSCORED where that does not count."""
+        task, options = self.data.task, self.data.task.options
+        length = int(torch.randint(options.min_length, options.max_length + 1, (), generator=self._generator))
         numbers = torch.randint(2**63 - 1, (self.batch_size,), generator=self._generator).tolist()
-        rows = rows_of([self._instance(number) for number in numbers], self.data.alphabet, self.width)
+        drawn = [task.instance(length, Random(f"{task.name}/training/{number}")) for number in numbers]
+        rows = rows_of(drawn, self.data.alphabet)
         tokens = torch.from_numpy(rows.tokens)
         self._digest = hashlib.sha256(bytes.fromhex(self._digest) + rows.tokens.astype("<i8").tobytes()).hexdigest()
         return tokens[:, :-1], tokens[:, 1:].masked_fill(~torch.from_numpy(rows.scored), UNSCORED)
-
-    def _instance(self, number: int) -> Instance:
-        draw = Random(f"{self.data.task.name}/training/{number}")
-        options = self.data.task.options
-        return self.data.task.instance(draw.randint(options.min_length, options.max_length), draw)
 
     @property
     def digest(self) -> str:
@@ -163,7 +165,7 @@ def validation_set(data: TaskData, count: int) -> InstanceTargets:
 
 def targets_of(data: TaskData, instances: tuple[Instance, ...]) -> InstanceTargets:
     fed = np.array([len(instance.text) - 1 for instance in instances])
-    rows = rows_of(instances, data.alphabet, int(fed.max()))
+    rows = rows_of(instances, data.alphabet)
     return InstanceTargets(
         ends=np.arange(len(fed)), lengths=fed, scored=rows.scored.sum(axis=1), instances=instances, rows=rows
     )

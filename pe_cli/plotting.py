@@ -145,7 +145,8 @@ def curves_of(run: Run) -> Picture:
     validation = rows_of(run, "validation.csv", VALIDATION_COLUMNS)
     extrapolation = rows_of(run, "extrapolation.csv", COLUMNS)
     parts = ["Loss while training", *(["Loss beyond the training length"] if extrapolation is not None else [])]
-    title = f"{run.path.name}: {run.status}"
+    texts = [] if extrapolation is None else [one for one in extrapolation["data"].unique() if one != run.text("data")]
+    title = f"{run.path.name}: {run.status}{''.join(f', evaluated on {text}' for text in texts)}"
 
     def draw(path: Path) -> None:
         plots.plot_run(training, validation, extrapolation, path, title)

@@ -33,7 +33,7 @@ TRAINING_FILES = (
 # All that pe writes in a run directory: what a new training of the same run removes.
 RUN_FILES = (
     *TRAINING_FILES, "evaluation.json", "windows.csv", "positions.csv",
-    "extrapolation.csv", "extrapolation.md", "extrapolation.png",
+    "extrapolation.csv", "extrapolation.md", "extrapolation.png", "positions.png", "attention.csv", "attention.png",
 )  # fmt: skip
 _LONGEST_NAME = 200  # bytes; file systems allow 255, and hash, seed and endings follow
 # A reader that asks whether a run is alive holds its lock for an instant.

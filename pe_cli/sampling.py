@@ -73,7 +73,7 @@ def continuation(
             except PositionRangeError:
                 if window is not None:
                     raise
-                window = trained.experiment.training.length
+                window = trained.experiment.training.longest
                 logits = after(trained, tokens[-window:], device)
                 if on_cut is not None:
                     on_cut(window)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pe_cli.encodings.views import Positions
 from pe_cli.instances import InstanceTargets
 from pe_cli.model import Transformer
 from pe_cli.protocols import Targets
@@ -28,26 +28,19 @@ def character_losses(
     `ids` is the whole text. The model runs in float32 and evaluation mode; `advance` is told the characters fed. Where
     ids are drawn at random, the losses are means over the draws of the sampler.
     """
-    device = next(model.parameters()).device
-    was_training = model.training
     largest_id = 0.0
-    model.eval()
     losses = [np.empty(0)] * len(targets.ends)
-    try:
-        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            for group in batched(targets, batch_size):
-                length, scored = int(targets.lengths[group[0]]), int(targets.scored[group[0]])
-                windows = targets.ends[group][:, None] + np.arange(-length - 1, 0)
-                text = torch.from_numpy(ids[windows].astype(np.int64)).to(device)
-                drawn = [model.using(encoding) for encoding in model.encoding.draws(length)]
-                means = torch.stack([window_losses(one, text, scored) for one in drawn]).mean(dim=0)
-                for window, loss in zip(group, means, strict=True):
-                    losses[window] = loss.numpy()
-                leaves = [leaf for one in drawn for leaf in ids_of(one, text)]
-                largest_id = max(largest_id, *(float(leaf.ids.max()) for leaf in leaves))
-                advance(length * len(group))
-    finally:
-        model.train(was_training)
+    with evaluating(model) as device:
+        for group in batched(targets, batch_size):
+            length, scored = int(targets.lengths[group[0]]), int(targets.scored[group[0]])
+            windows = targets.ends[group][:, None] + np.arange(-length - 1, 0)
+            text = torch.from_numpy(ids[windows].astype(np.int64)).to(device)
+            drawn = [model.using(encoding) for encoding in model.encoding.draws(length)]
+            means = np.stack([passed(one, text, scored)[0] for one in drawn]).mean(axis=0)
+            for window, loss in zip(group, means, strict=True):
+                losses[window] = loss
+            largest_id = max(largest_id, *(largest_fed(one, text) for one in drawn))
+            advance(length * len(group))
     return losses, largest_id
 
 
@@ -73,53 +66,59 @@ def answer_losses(
     as a mistake unless the right character comes first in the alphabet, as they would be there. Where ids are drawn
     at random, the instances take the draws of the sampler in turn.
     """
-    device = next(model.parameters()).device
-    was_training = model.training
-    count, width = targets.rows.scored.shape
+    count = len(targets.lengths)
     losses, right = [np.empty(0)] * count, [np.empty(0, dtype=bool)] * count
     largest_id = 0.0
-    model.eval()
-    try:
-        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            for one, rows in in_turn(model, width, count, batch_size):
-                text = torch.from_numpy(targets.rows.tokens[rows]).to(device)
-                scored = targets.rows.scored[rows]
-                last = scored.shape[1] - int(scored.argmax(axis=1).min())  # no logits before the first that counts
-                logits = one(text[:, :-1], scored=last)
-                wanted = text[:, -last:]
-                flat = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), reduction="none")
-                costs = flat.view_as(wanted).double().cpu().numpy()
-                likeliest = (logits.argmax(dim=-1) == wanted).cpu().numpy()
-                for place, row in enumerate(rows):
-                    counts = scored[place, -last:]
-                    losses[row], right[row] = costs[place, counts], likeliest[place, counts]
-                largest_id = max(largest_id, *(float(leaf.ids.max()) for leaf in ids_of(one, text)))
-                advance(int(targets.lengths[rows].sum()))
-    finally:
-        model.train(was_training)
+    with evaluating(model) as device:
+        for one, rows, length in in_turn(model, targets.lengths, batch_size):
+            text = torch.from_numpy(targets.rows.tokens[rows, : length + 1]).to(device)
+            scored = targets.rows.scored[rows, :length]
+            last = length - int(scored.argmax(axis=1).min())  # no logits before the first that counts
+            costs, likeliest = passed(one, text, last)
+            for place, row in enumerate(rows):
+                counts = scored[place, -last:]
+                losses[row], right[row] = costs[place, counts], likeliest[place, counts]
+            largest_id = max(largest_id, largest_fed(one, text))
+            advance(length * len(rows))
     return Answers(losses, right, largest_id)
 
 
-def in_turn(model: Transformer, width: int, count: int, batch_size: int) -> Iterator[tuple[Transformer, np.ndarray]]:
-    """The model in each draw of its ids, with a batch of the numbers 0 … count − 1 that fall to that draw."""
-    drawn = model.encoding.draws(width)
-    for number, encoding in enumerate(drawn):
-        rows = np.arange(number, count, len(drawn))
-        for start in range(0, len(rows), batch_size):
-            yield model.using(encoding), rows[start : start + batch_size]
+def in_turn(model: Transformer, lengths: np.ndarray, batch_size: int) -> Iterator[tuple[Transformer, np.ndarray, int]]:
+    """The model in each draw of its ids, with a batch of the rows of one length that fall to that draw."""
+    for length in np.unique(lengths).tolist():
+        same = np.flatnonzero(lengths == length)
+        drawn = model.encoding.draws(length)
+        for number, encoding in enumerate(drawn):
+            rows = same[number :: len(drawn)]
+            for start in range(0, len(rows), batch_size):
+                yield model.using(encoding), rows[start : start + batch_size], length
 
 
-def ids_of(model: Transformer, text: Tensor) -> list[Positions]:
-    shown = text[:, :-1] if model.encoding.piece is None else text[:, -1 - model.encoding.piece : -1]
-    return model.encoding.positions(shown).leaves()
+@contextmanager
+def evaluating(model: Transformer) -> Iterator[torch.device]:
+    """The device of a model that runs in float32 and evaluation mode, and is put back as it was."""
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
+            yield device
+    finally:
+        model.train(was_training)
 
 
-def window_losses(model: Transformer, text: Tensor, scored: int) -> Tensor:
-    """Losses (B, scored) of the last characters of windows (B, T + 1); float64 on the CPU."""
+def passed(model: Transformer, text: Tensor, scored: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of the last characters of windows (B, T + 1): losses (B, scored) in float64, and which were the likeliest."""
     logits = model(text[:, :-1], scored=scored)
     wanted = text[:, -scored:]
     flat = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), reduction="none")
-    return flat.view_as(wanted).double().cpu()
+    return flat.view_as(wanted).double().cpu().numpy(), (logits.argmax(dim=-1) == wanted).cpu().numpy()
+
+
+def largest_fed(model: Transformer, text: Tensor) -> float:
+    """The largest id that a model is given with windows (B, T + 1)."""
+    shown = text[:, :-1] if model.encoding.piece is None else text[:, -1 - model.encoding.piece : -1]
+    return max(float(leaf.ids.max()) for leaf in model.encoding.positions(shown).leaves())
 
 
 def batched(targets: Targets, batch_size: int) -> list[np.ndarray]:

@@ -35,4 +35,4 @@ def batches(source: Source, config: TrainingConfig, seed: int) -> Batches | Inst
     """The endless training batches of a seed."""
     if isinstance(source, Corpus):
         return Batches(source.train, config.length, config.batch_size, seed, config.length_range)
-    return InstanceBatches(source, config.length, config.batch_size, seed)
+    return InstanceBatches(source, config.batch_size, seed)

@@ -1,4 +1,4 @@
-"""Intervals over windows (bootstrap) and over seeds (Student's t), and what follows from them."""
+"""Intervals over windows (a bootstrap, or Student's t) and over seeds (Student's t), and what follows from them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from scipy.special import stdtrit
 CONFIDENCE = 0.95
 POWER = 0.8
 RESAMPLES = 2000
+FEW = 20
+"""From so many windows on intervals are those of a bootstrap. Of 8 windows it would leave out the truth 11 times in
+100, of 3 windows 28 times."""
 MOST_OBSERVATIONS = 1024
 """More windows than this are joined with their neighbours: the bootstrap takes memory by the square of their number."""
 ROUNDING = 1e-5
@@ -33,7 +36,7 @@ UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 
 def over_windows(sums: np.ndarray, counts: np.ndarray) -> Estimate:
-    """Mean per character from the sums and counts of windows, with a bias-corrected bootstrap over windows."""
+    """Mean per character from the sums and counts (n,) of windows, with a BCa bootstrap, or Student's t of few."""
     return each_over_windows(sums[None], counts)[0]
 
 
@@ -44,6 +47,8 @@ def each_over_windows(sums: np.ndarray, counts: np.ndarray) -> list[Estimate]:
     values = sums.sum(axis=1) / counts.sum()
     if len(counts) < 2:
         return [Estimate(float(value), np.nan, np.nan) for value in values]
+    if len(counts) < FEW:
+        return by_ratio(sums, counts)
     means = sums / counts
     equal = np.ptp(means, axis=1) <= 1e-12 * np.abs(means).max(axis=1)  # but for rounding, which has no quantiles
     low, high = values.copy(), values.copy()
@@ -68,13 +73,30 @@ def each_over_windows(sums: np.ndarray, counts: np.ndarray) -> list[Estimate]:
     return [Estimate(*map(float, ends)) for ends in zip(values, low, high, strict=True)]
 
 
+def by_ratio(sums: np.ndarray, counts: np.ndarray) -> list[Estimate]:
+    """Σ sums / Σ counts of each row of sums (n, windows), with Student's t and the standard error of a ratio.
+
+    Cochran 1977, Sampling Techniques, equation 6.13: that of the windows' deviations from the common ratio.
+    """
+    windows, values = len(counts), sums.sum(axis=1) / counts.sum()
+    deviations = sums - values[:, None] * counts
+    errors = np.sqrt(windows / (windows - 1) * (deviations**2).sum(axis=1)) / counts.sum()
+    halves = errors * quantile(windows)
+    return [Estimate(*map(float, ends)) for ends in zip(values, values - halves, values + halves, strict=True)]
+
+
 def over_seeds(values: Sequence[float]) -> Estimate:
     """Mean over seeds with the interval of Student's t."""
     mean = float(np.mean(values))
     if len(values) < 2:
         return Estimate(mean, np.nan, np.nan)
-    half = spread(values) / math.sqrt(len(values)) * float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2))
+    half = spread(values) / math.sqrt(len(values)) * quantile(len(values))
     return Estimate(mean, mean - half, mean + half)
+
+
+def quantile(count: int) -> float:
+    """How many standard errors an interval of Student's t reaches from the mean of `count` observations."""
+    return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
 
 
 def spread(values: Sequence[float]) -> float:

@@ -22,14 +22,12 @@ class TaskEvaluation(Evaluation):
     """Measures a trained model on instances of a task, as many at every length."""
 
     def __init__(self, trained: Trained, data: TaskData, settings: EvaluationConfig) -> None:
-        self.trained, self.asked = trained, settings.strategies
         self.corpus = self.data = data
         self.train_length = trained.experiment.trained_length
-        self.text = data.task
-        self.known = {}
+        self.measured_lengths = settings.lengths
         self.sets: dict[int, InstanceTargets] = {}
         lengths = [length for length in settings.lengths if data.task.lacking(length) is None]
-        self.settings = self.with_meaning(settings, max(map(data.task.fed, lengths), default=0))
+        super().__init__(trained, settings, max(map(data.task.fed, lengths), default=0))
 
     def targets(self, protocol: str, length: int) -> InstanceTargets:
         """The same instances for every strategy, whatever other lengths there are."""
@@ -41,20 +39,20 @@ class TaskEvaluation(Evaluation):
         holds(self.data.task, length)
         return self.data.task.fed(length)
 
+    def cost(self, targets: Targets) -> int:
+        assert isinstance(targets, InstanceTargets)
+        return super().cost(targets) * (2 if has_decoys(targets) else 1)
+
     def passed(self, model: Transformer, targets: Targets, advance: Callable[[int], None]) -> Measurement:
         assert isinstance(targets, InstanceTargets)
         found = answer_losses(model, targets, self.settings.batch_size, advance)
         margins = None
-        if all(instance.decoy is not None for instance in targets.instances):
+        if has_decoys(targets):
             wrong = tuple(replace(instance, answer=instance.decoy or "") for instance in targets.instances)
-            other = answer_losses(model, targets_of(self.data, wrong), self.settings.batch_size)
+            other = answer_losses(model, targets_of(self.data, wrong), self.settings.batch_size, advance)
             margins = np.array([b.sum() - a.sum() for a, b in zip(found.losses, other.losses, strict=True)])
         losses, right = tuple(found.losses), tuple(found.right)
         return Measurement("ok", None, targets, losses, found.largest_id, right=right, margins=margins)
-
-    def gain(self, base: Measurement, measured: Measurement) -> Estimate:
-        """Unknown: at another length other characters are wanted, not the same ones with more context."""
-        return UNKNOWN
 
     def answers(self, measured: Measurement) -> tuple[Estimate, Estimate, Estimate]:
         if not measured.right:
@@ -88,6 +86,10 @@ class TaskEvaluation(Evaluation):
         ]
 
 
+def has_decoys(targets: InstanceTargets) -> bool:
+    return all(instance.decoy is not None for instance in targets.instances)
+
+
 def characters_right(right: np.ndarray, sizes: np.ndarray) -> Estimate:
     """The share of right characters. Those of one answer are not independent: the interval is over instances.
 
@@ -95,4 +97,5 @@ def characters_right(right: np.ndarray, sizes: np.ndarray) -> Estimate:
     """
     if right.sum() in (0, sizes.sum()):
         return share(len(sizes) if right.sum() else 0, len(sizes))
-    return over_windows(right.astype(float), sizes)
+    found = over_windows(right.astype(float), sizes)
+    return Estimate(found.value, max(0.0, found.low), min(1.0, found.high))

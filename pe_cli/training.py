@@ -120,7 +120,8 @@ class Trainer:
     def train(self, observer: Observer, interrupted: Callable[[], int | None]) -> None:
         """The steps that are left. Raises Interrupted after a signal, with everything saved."""
         config = self.config
-        model = compiled(self.model, config, self.device, observer)
+        varying = config.length_range is not None or isinstance(self.corpus, TaskData)
+        model = compiled(self.model, config, self.device, varying, observer)
         uniform = math.log(len(self.corpus.alphabet))
         self.model.train()
         self.clock.start(self.step)
@@ -152,6 +153,7 @@ class Trainer:
 
     def one_step(self, model: Callable[..., Tensor]) -> float:
         fed, wanted = (part.to(self.device) for part in self.batches.pair())
+        self.clock.chars += fed.numel()
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
             logits = model(fed, self.ids_generator)
             loss = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten())
@@ -165,7 +167,6 @@ class Trainer:
         loss = sum(self.rows.recent) / len(self.rows.recent)
         self.rows.recent.clear()
         speed, left = self.clock.speed(self.step, self.config.steps)
-        speed *= self.config.batch_size * self.config.length
         rate = self.config.learning_rate * schedule(self.step - 1, self.config.steps, self.config.warmup_steps)
         self.rows.training.append(dict(zip(TRAINING_COLUMNS, (self.step, loss, rate, speed), strict=True)))
         return Progress(self.step, self.config.steps, loss, speed, left)
@@ -250,7 +251,7 @@ class Trainer:
 
 
 class Clock:
-    """Seconds of training over all its sittings, and the speed of this one."""
+    """Seconds of training over all its sittings, and the speed of this one; `chars` are fed since the last report."""
 
     def __init__(self, before: float = 0.0) -> None:
         self.before = before
@@ -258,17 +259,17 @@ class Clock:
 
     def start(self, step: int) -> None:
         self.started = self.marked = time.perf_counter()
-        self.first = self.marked_step = step
+        self.first, self.chars = step, 0
 
     def total(self) -> float:
         return self.before + time.perf_counter() - self.started
 
     def speed(self, step: int, steps: int) -> tuple[float, float]:
-        """Steps per second since the last call, and seconds left at the pace of this sitting."""
+        """Characters per second since the last call, and seconds left at the pace of this sitting."""
         now = time.perf_counter()
-        recent = (step - self.marked_step) / max(now - self.marked, 1e-9)
+        recent = self.chars / max(now - self.marked, 1e-9)
         left = (steps - step) * (now - self.started) / max(step - self.first, 1)
-        self.marked, self.marked_step = now, step
+        self.marked, self.chars = now, 0
         return recent, left
 
 
@@ -277,14 +278,17 @@ def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def compiled(
-    model: Transformer, config: TrainingConfig, device: torch.device, observer: Observer
+    model: Transformer, config: TrainingConfig, device: torch.device, varying: bool, observer: Observer
 ) -> Callable[..., Tensor]:
-    """The model as training calls it: compiled where asked, or where the planned run is long enough."""
+    """The model as training calls it: compiled where asked, or where the planned run is long enough.
+
+    `varying`: batches differ in length, and each other length would compile anew.
+    """
     planned = config.steps * config.batch_size * config.length
-    worth_it = planned >= COMPILE_FROM and config.length_range is None  # every other length would compile anew
+    worth_it = planned >= COMPILE_FROM and not varying
     if config.compile == "false" or (config.compile == "auto" and not worth_it):
         return model
     if device.type == "cpu" and shutil.which(os.environ.get("CXX", "g++")) is None:
         observer.note("training.compile: there is no C++ compiler (g++, or CXX), so the model is not compiled")
         return model
-    return torch.compile(model, dynamic=None if config.length_range is None else True)
+    return torch.compile(model, dynamic=True if varying else None)

@@ -13,8 +13,8 @@ import torch
 from stand_in import SPEC, cycle, evaluation_of, model_of, noise, quietly
 from torch import Tensor
 
-from pe_cli import attended, attention
-from pe_cli.attended import COLUMNS, FIRST, MEASURES, Watching, measure, planned_chars, waves, waves_in_words
+from pe_cli import attended, attention, samplers
+from pe_cli.attended import COLUMNS, FIRST, MEASURES, Watching, measure, planned_chars, waves_in_words
 from pe_cli.attention import attend
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import PositionEncoding
@@ -205,10 +205,17 @@ def test_ids_beyond_a_learned_table_are_a_reason() -> None:
 def test_waves_that_never_completed_a_turn_are_counted() -> None:
     """Heads of 32 columns and base 10000: waves of 2π·10000^(k/16), of which 6 are at most 128 characters long."""
     rope = build("rope", replace(SPEC, d_model=64, train_length=128))
-    facts = waves(rope, 128)["rope"]
-    assert (facts["waves"], facts["incomplete"]) == (16, 10)
-    assert facts["wavelengths"][6] == pytest.approx(2 * math.pi * 10000 ** (6 / 16))
     [words] = waves_in_words(rope, 128)
     assert words.startswith("rope: 10 of 16 waves never completed a turn in training")
-    assert waves(build("alibi", SPEC), 16) == {}
-    assert waves(build("hope", replace(SPEC, d_model=64, train_length=128)), 128)["hope"]["incomplete"] == 0
+    assert words.endswith("longer than the 128 characters that it showed")
+    assert waves_in_words(build("alibi", SPEC), 16) == []
+    [hope] = waves_in_words(build("hope", replace(SPEC, d_model=64, train_length=128)), 128)
+    assert hope.startswith("hope: 0 of ")
+
+
+def test_waves_are_measured_by_the_distances_that_training_showed() -> None:
+    """With skipped ids up to 4095, those of 2π·10000^(k/16) up to 4096 are complete: k = 0 … 11."""
+    spec = replace(SPEC, d_model=64, train_length=128, max_position=128)
+    rope = samplers.build({"name": "skipped", "max_position": 4096}, "rope", spec)
+    [words] = waves_in_words(rope, 128)
+    assert words.startswith("rope: 4 of 16 waves never completed a turn in training")

@@ -14,7 +14,7 @@ import pytest
 from command_line import Finished, only_run, pe
 from small_runs import config_file, read_csv, refused, stub, text_file
 
-from pe_cli import evaluation, plots
+from pe_cli import plots, text_evaluation
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS
 
@@ -354,13 +354,13 @@ def test_pictures_need_no_display(rope: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_ctrl_c_leaves_the_tables_of_before(rope: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows_of(rope, "--lengths", "32")
     before = (rope / "extrapolation.csv").read_bytes()
-    losses = evaluation.character_losses
+    losses = text_evaluation.character_losses
 
     def stopped(*arguments: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
         return losses(*arguments)
 
-    monkeypatch.setattr(evaluation, "character_losses", stopped)
+    monkeypatch.setattr(text_evaluation, "character_losses", stopped)
     done = extrapolate(rope, "--lengths", "64")
     assert (done.code, done.out) == (130, "")
     assert "interrupted; nothing was written" in done.err
@@ -368,14 +368,14 @@ def test_ctrl_c_leaves_the_tables_of_before(rope: Path, monkeypatch: pytest.Monk
 
 
 def test_a_length_that_does_not_fit_into_memory_costs_no_other(rope: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    losses = evaluation.character_losses
+    losses = text_evaluation.character_losses
 
     def greedy(model: Any, ids: Any, targets: Any, *more: Any) -> Any:
         if targets.lengths[0] == 64:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 10 bytes")
         return losses(model, ids, targets, *more)
 
-    monkeypatch.setattr(evaluation, "character_losses", greedy)
+    monkeypatch.setattr(text_evaluation, "character_losses", greedy)
     done = extrapolate(rope, "--lengths", "32,64,100")
     assert done.code == 0
     assert "none: out_of_memory at 64" in done.out

@@ -530,7 +530,7 @@ def test_a_task_is_checked_like_a_block(refusal: Callable[..., str]) -> None:
     assert "data.max: unknown key" in refusal("data: {task: copy, max: 20}")
     assert "the block names no task" in refusal("data: {max_length: 20}")
     message = refusal("data: task:copy\ntraining: {length: 39}")
-    assert message.startswith("exp.yaml:2: training.length: must be at least 40, which the longest instance of copy")
+    assert message.startswith("exp.yaml:2: training.length: must be 40, which the longest instance of copy")
     message = refusal("data: task:copy\ntraining: {length_range: [64, 512]}")
     assert message.startswith("exp.yaml:2: training.length_range: a task draws the length of every instance by itself")
     message = refusal("data: task:copy", {"evaluation.protocols": "same_targets"})

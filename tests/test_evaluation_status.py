@@ -11,7 +11,8 @@ import torch
 from stand_in import ALPHABET, TRAIN_LENGTH, KnownLoss, curve, cycle, evaluation_of, model_of, noise, quietly
 
 from pe_cli import extrapolation, reports
-from pe_cli.evaluation import Evaluation, is_out_of_memory, skipping
+from pe_cli.evaluation import Evaluation, is_out_of_memory
+from pe_cli.lengths import skipping
 
 LEARNED = model_of("learned")
 
@@ -24,6 +25,15 @@ def statuses(evaluation: Evaluation) -> dict[tuple[str, int], tuple[str, str]]:
             assert [row[key] for key in numbers] == [None] * 8
             assert row["scored_chars"] == 0
     return {(row["strategy"], row["length"]): (row["status"], row["reason"]) for row in rows}
+
+
+def test_parts_that_a_strategy_leaves_as_they_are_are_named() -> None:
+    both = {"name": "mix", "parts": ["learned", "t5"]}
+    names = ["none", "zero", "truncate"]
+    evaluation = evaluation_of(model_of(both), noise(2000), both, lengths=[16, 32], strategies=names)
+    notes = extrapolation.report(evaluation, evaluation.run(quietly)).notes
+    [note] = [note for note in notes if "stays as it is" in note]
+    assert note.startswith("zero: t5 stays as it is: zero has no meaning for t5")
 
 
 def test_undefined_refused_and_skipped_rows_say_why() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import numpy as np
@@ -23,7 +24,7 @@ from pe_cli.model import new_model
 from pe_cli.protocols import TooShort
 from pe_cli.scoring import answer_losses
 from pe_cli.tasks import canonical_data, names, task_class
-from pe_cli.tasks.base import PAD
+from pe_cli.tasks.base import PAD, Instance
 
 every_task = pytest.mark.parametrize("name", names())
 
@@ -68,20 +69,32 @@ def test_scored_places_are_those_of_the_answer_and_come_in_order(name: str) -> N
 @every_task
 def test_training_batches_score_what_instances_say(name: str) -> None:
     data = data_of(name)
-    width = data.task.fed(data.task.options.max_length) + 3
-    fed, wanted = InstanceBatches(data, width, 6, seed=4).pair()
-    assert fed.shape == wanted.shape == (6, width)
-    counts = wanted != UNSCORED
-    assert counts.any(dim=1).all()
-    assert torch.equal(wanted[:, :-1][counts[:, :-1]], fed[:, 1:][counts[:, :-1]])
-    assert not (wanted == data.alphabet.index(PAD)).any()
+    batches = InstanceBatches(data, 6, seed=4)
+    for _ in range(8):
+        fed, wanted = batches.pair()
+        counts = wanted != UNSCORED
+        assert counts.any(dim=1).all()
+        assert torch.equal(wanted[:, :-1][counts[:, :-1]], fed[:, 1:][counts[:, :-1]])
+        assert not torch.cat((fed, wanted)).eq(data.alphabet.index(PAD)).any()
+
+
+@every_task
+def test_a_batch_has_one_length_and_all_lengths_are_drawn(name: str) -> None:
+    """A model is then fed as many characters of each length as in evaluation, and a sampler draws ids for as many."""
+    smallest = 48 if name == "passkey" else 2
+    data = data_of(name, min_length=smallest, max_length=smallest + 3)
+    batches = InstanceBatches(data, 2, seed=4)
+    widths = Counter(batches.pair()[0].shape[1] for _ in range(400))
+    expected = Counter(data.task.fed(length) for length in range(smallest, smallest + 4))
+    assert widths.keys() == expected.keys()
+    for width, lengths in expected.items():
+        assert widths[width] == pytest.approx(100 * lengths, abs=4 * 100**0.5 * lengths)
 
 
 @every_task
 def test_batches_depend_on_the_seed_and_go_on_bit_for_bit(name: str) -> None:
     data = data_of(name)
-    width = data.task.fed(data.task.options.max_length)
-    one, same, other = (InstanceBatches(data, width, 4, seed) for seed in (1, 1, 2))
+    one, same, other = (InstanceBatches(data, 4, seed) for seed in (1, 1, 2))
     first = [one.pair()[0] for _ in range(4)]
     for batch in first[:2]:
         assert torch.equal(batch, same.pair()[0])
@@ -89,7 +102,7 @@ def test_batches_depend_on_the_seed_and_go_on_bit_for_bit(name: str) -> None:
     later = [same.pair()[0] for _ in range(2)]
     assert all(torch.equal(a, b) for a, b in zip(first[2:], later, strict=True))
     assert one.digest == same.digest
-    again = InstanceBatches(data, width, 4, seed=9)
+    again = InstanceBatches(data, 4, seed=9)
     again.restore(state)
     assert torch.equal(again.pair()[0], first[2])
     other.pair()
@@ -109,9 +122,8 @@ def test_an_evaluation_set_depends_on_its_length_alone(name: str) -> None:
 
 @every_task
 def test_training_validation_and_evaluation_draw_from_streams_of_their_own(name: str) -> None:
-    data = data_of(name, min_length=64, max_length=64) if name != "passkey" else data_of(name, key_length=12)
-    width = data.task.fed(data.task.options.max_length)
-    batches = InstanceBatches(data, width, 50, seed=1337)
+    data = data_of(name, min_length=128, max_length=128, **({"key_length": 12} if name == "passkey" else {}))
+    batches = InstanceBatches(data, 50, seed=1337)
     trained = {tuple(row.tolist()) for row in batches.pair()[0]}
     for targets in (validation_set(data, 50), evaluation_set(data, data.task.options.max_length, 50)):
         assert not trained & {tuple(row[:-1].tolist()) for row in targets.rows.tokens}
@@ -132,9 +144,9 @@ def test_the_hash_is_of_the_options_and_of_how_instances_are_drawn(name: str, mo
 def test_rows_by_hand() -> None:
     data = data_of("copy")
     made = data.task.instance(2, Random(0))
-    rows = rows_of([made], ">_abcdefghij", 6)
+    rows = rows_of([made, Instance("abcd>", "dc")], ">_abcdefghij")
     places = {character: number for number, character in enumerate(">_abcdefghij")}
-    assert rows.tokens.tolist() == [[*(places[character] for character in made.text), 1, 1]]
+    assert rows.tokens[0].tolist() == [*(places[character] for character in made.text), 1, 1]
     assert np.flatnonzero(rows.scored[0]).tolist() == [2, 3]  # what is predicted after the third and fourth
 
 

@@ -157,18 +157,16 @@ def test_batches_are_equal_whatever_the_encoding_and_the_sampler(tmp_path: Path)
     assert fixed.json["data_digest"] not in digests
 
 
-def test_up_to_the_longest_window_strategies_change_nothing_and_the_gain_is_over_the_training_length(
-    tmp_path: Path,
-) -> None:
+def test_the_training_length_is_that_of_the_longest_window(tmp_path: Path) -> None:
     assert pe(*training(tmp_path, encoding="learned", **SHORT)).code == 0
     run = only_run(tmp_path)
     assert load_file(run / "model.safetensors")["encoding.table"].shape[0] == 40
-    done = pe("extrapolate", run, "--json", "--lengths", "16,40,48", "--strategy", "none,repeat_last")
+    done = pe("extrapolate", run, "--json", "--lengths", "16,40,48", "--strategy", "none,repeat_last,truncate")
     rows = {(row["strategy"], row["length"]): row for row in done.json["rows"]}
-    assert {row["train_length"] for row in rows.values()} == {16}
-    assert rows["none", 16]["gain"] == 0
-    assert rows["none", 40]["loss"] == rows["repeat_last", 40]["loss"]
-    assert rows["none", 40]["gain"] == pytest.approx(rows["none", 16]["loss"] - rows["none", 40]["loss"], abs=1e-6)
+    assert {row["train_length"] for row in rows.values()} == {40}
+    assert rows["none", 40]["gain"] == 0
+    assert rows["none", 40]["loss"] == rows["repeat_last", 40]["loss"] == rows["truncate", 48]["loss"]
+    assert rows["none", 16]["gain"] == pytest.approx(rows["none", 40]["loss"] - rows["none", 16]["loss"], abs=1e-6)
     assert rows["none", 48]["status"] == "undefined"
     assert (rows["repeat_last", 48]["status"], rows["repeat_last", 48]["largest_id"]) == ("ok", 39)
 

@@ -65,9 +65,26 @@ def test_a_character_counts_as_much_in_a_short_window_as_in_a_long_one() -> None
     assert over_windows(np.array([10.0, 2.0]), np.array([10, 1])).value == pytest.approx(12 / 11)
 
 
-def test_two_windows_are_the_ends_of_their_interval() -> None:
-    """Resamples of two are one of them, the other, or both, with probabilities 1/4, 1/4 and 1/2."""
-    assert over_windows(np.array([8.0, 16.0]), np.array([8, 8])) == Estimate(1.5, 1.0, 2.0)
+def test_two_windows_have_the_interval_of_two_observations() -> None:
+    """Means 1 and 2: standard error 1/2, and t(1) at 97.5 % is 12.7062."""
+    found = over_windows(np.array([8.0, 16.0]), np.array([8, 8]))
+    assert found == pytest.approx((1.5, 1.5 - 12.7062 / 2, 1.5 + 12.7062 / 2), rel=1e-5)
+
+
+def test_few_windows_of_one_size_agree_with_a_t_test() -> None:
+    means = np.random.default_rng(1).normal(2.0, 0.3, 9)
+    interval = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
+    found = over_windows(means * 64, np.full(9, 64))
+    assert found == pytest.approx((means.mean(), interval.low, interval.high), rel=1e-9)
+
+
+@pytest.mark.parametrize("windows", [2, 3, 5, 8, 19, 20])
+def test_no_number_of_windows_sees_differences_where_there_are_none(windows: int) -> None:
+    """Of 400 true differences of zero at most 1 in 10 may look clear, whatever the sizes of windows."""
+    draw = np.random.default_rng(windows)
+    counts = draw.integers(32, 65, windows)
+    found = [over_windows(draw.normal(0.0, 0.2, windows) * counts, counts) for _ in range(400)]
+    assert sum(not estimate.low <= 0.0 <= estimate.high for estimate in found) <= 40
 
 
 def test_equal_windows_have_an_interval_without_width() -> None:

@@ -51,11 +51,11 @@ ORDER = """
     samplers
     model
     experiment  scoring
-    homes  sources
+    homes  sources  lengths
     config  options  catalogue
     optimizers  trained
     training  evaluation  sampling  inspection
-    task_evaluation
+    task_evaluation  text_evaluation
     distances  subjects  attended  comparison  probing
     extrapolation
     execution  collection  efficiency  inequalities

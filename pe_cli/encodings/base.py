@@ -67,6 +67,8 @@ class ModelSpec:
     """The longest window whose ids in evaluation training could show; None: the training length."""
     trained_distances: int | None = None
     """The same of distances."""
+    first_id: float = 0.0
+    """The id of the first character in evaluation."""
     log_n: bool = False
     """Whether the model itself multiplies queries by `log_n_factor`: no one else may then do so again."""
 

@@ -46,6 +46,10 @@ class Sampler:
         """The longest window whose distances in evaluation training could show."""
         return self.window
 
+    def first_id(self) -> float:
+        """The id of the first character in evaluation."""
+        return 0.0
+
     def widened(self, spec: ModelSpec) -> ModelSpec:
         """The sizes of a model that is shown these ids."""
         return replace(
@@ -53,6 +57,7 @@ class Sampler:
             max_position=self.ids(),
             trained_ids=self.trained_ids(),
             trained_distances=self.trained_distances(),
+            first_id=self.first_id(),
         )
 
     def applied(self, encoding: PositionEncoding) -> PositionEncoding:

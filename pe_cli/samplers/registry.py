@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pe_cli.encodings import registry as encodings
-from pe_cli.encodings.base import ModelSpec, PositionEncoding
-from pe_cli.errors import SectionError, canonical, nearest, refused
+from pe_cli.encodings.base import LARGEST_COUNT, ModelSpec, PositionEncoding
+from pe_cli.errors import SectionError, refused
 from pe_cli.named import Registry
 from pe_cli.samplers.base import Sampler
 from pe_cli.schema import Section, problems, shown
@@ -32,14 +32,12 @@ def canonical_block(block: Any) -> dict[str, Any]:
     """A name, or a mapping with `name` and options, as {"name": …, every option: …}; else SectionError."""
     stated = dict(block) if isinstance(block, Mapping) else {"name": block}
     stated_name = stated.pop("name", None)
-    if not isinstance(stated_name, str) or canonical(stated_name) not in names():
-        raise refused("", f"{shown(stated_name)} is unknown{nearest(str(stated_name), names())}")
-    name = canonical(stated_name)
+    cls = _samplers.find(stated_name if isinstance(stated_name, str) else shown(stated_name))
     try:
-        options = _samplers.classes[name].Options.model_validate(stated)
+        options = cls.Options.model_validate(stated)
     except ValidationError as error:
-        raise SectionError(problems(error)).of(name) from None
-    return {"name": name, **options.model_dump(mode="json")}
+        raise SectionError(problems(error)).of(cls.name) from None
+    return {"name": cls.name, **options.model_dump(mode="json")}
 
 
 def _parsed(block: Any) -> tuple[type[Sampler], Section]:
@@ -57,6 +55,9 @@ def build(positions: Any, encoding: Any, spec: ModelSpec) -> PositionEncoding:
     cls, options = _parsed(positions)
     try:
         chosen = cls(options, spec)
+        if chosen.ids() > LARGEST_COUNT:
+            text = f"ids up to {chosen.ids() - 1}"
+            raise refused("", f"{text}: must be at most {LARGEST_COUNT}, where float32 still tells ids apart")
     except SectionError as error:
         raise error.of(cls.name).under("positions") from None
     built = encodings.build(encoding, chosen.widened(spec))

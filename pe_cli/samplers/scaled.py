@@ -43,18 +43,17 @@ class Scaled(Sampler):
         max_scale: Annotated[float, Field(ge=1, le=1000)] = 1.03
         """λ_max: ids are stretched at most by this factor, and squeezed at most by its inverse."""
 
-    @property
-    def start(self) -> float:
+    def first_id(self) -> float:
         return float(self.options.max_shift + self.options.max_jitter)
 
     def largest(self) -> float:
-        return float(self.options.max_scale * (self.window - 1 + 2 * self.start))
+        return float(self.options.max_scale * (self.window - 1 + 2 * self.first_id()))
 
     def ids(self) -> int:
         return math.floor(self.largest()) + 2  # the row above the largest id: a rounding may reach it
 
     def trained_ids(self) -> int:
-        return max(self.window, math.floor(self.largest() - self.start) + 1)
+        return max(self.window, math.floor(self.largest() - self.first_id()) + 1)
 
     def trained_distances(self) -> int:
         return math.floor(self.options.max_scale * (self.window - 1)) + 1
@@ -65,8 +64,8 @@ class Scaled(Sampler):
 
         shift, jitter = uniform(self.options.max_shift, 1), uniform(self.options.max_jitter, length)
         scale = uniform(math.log(self.options.max_scale), 1).exp()
-        ids = scale * (torch.arange(length) + self.start + shift + jitter)
+        ids = scale * (torch.arange(length) + self.first_id() + shift + jitter)
         return Positions(ids.clamp(min=0).float())  # rounding
 
     def evaluated(self, places: Positions, draw: int) -> Positions:
-        return replace(places, ids=places.ids + self.start)
+        return replace(places, ids=places.ids + self.first_id())

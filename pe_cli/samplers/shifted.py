@@ -48,6 +48,9 @@ class Shifted(Sampler):
     def trained_ids(self) -> int:
         return int(self.window + self.options.shifts - 1 - self.options.start)
 
+    def first_id(self) -> float:
+        return float(self.options.start)
+
     def drawn(self, batch: int, length: int, generator: torch.Generator) -> Positions:
         shift = torch.randint(self.options.shifts, (batch, 1), generator=generator)
         sequential = Positions.sequential(length)

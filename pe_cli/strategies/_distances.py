@@ -11,6 +11,7 @@ from torch import Tensor
 from pe_cli.encodings._composition import Wrapper
 from pe_cli.encodings.base import PositionEncoding, Sees, log_n_factor
 from pe_cli.encodings.views import Block, LayerView, Positions
+from pe_cli.errors import StrategyRefused
 from pe_cli.strategies._ids import refusal, require_ids
 
 FarIds = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -62,6 +63,16 @@ def slower(window: int, stretch: float) -> FarIds:
 def grouped(group: int, offset: float) -> FarIds:
     """Ids in groups, and queries moved on by `offset`."""
     return lambda ids: ((ids / group).floor() + offset, (ids / group).floor())
+
+
+def near(strategy: str, stated: int | None, usual: int, train_length: int) -> int:
+    """The window w of a strategy; StrategyRefused where distances below it were not trained."""
+    if stated is not None and stated > train_length:
+        raise StrategyRefused(
+            f"{strategy} has no meaning with window {stated}: distances below it stay as they are, and training showed "
+            f"those below {train_length}"
+        )
+    return stated or max(1, usual)
 
 
 def require_rotation(strategy: str, encoding: PositionEncoding) -> None:

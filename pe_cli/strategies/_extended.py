@@ -16,19 +16,23 @@ from pe_cli.strategies._ids import refusal, require_ids
 
 
 class Extended(Wrapper):
-    """Adds rows of a table (T, D) that `extend` makes of what `inner` adds at the ids 0 … L − 1, (L, D)."""
+    """Adds rows of a table (T, D) that `extend` makes of what `inner` adds to a window of training, (L, D).
+
+    Ids of both count from `first`, the id that the first character has in evaluation.
+    """
 
     def __init__(self, inner: PositionEncoding, train_length: int, extend: Callable[[Tensor], Tensor]) -> None:
         super().__init__(inner.options, inner.spec, inner)
         self.name, self.family = inner.name, inner.family
-        self.train_length, self.extend = train_length, extend
+        self.train_length, self.extend, self.first = train_length, extend, inner.spec.first_id
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         nothing = x.new_zeros(1, self.train_length, x.shape[-1])
-        rows = self.inner.embed(nothing, Positions.sequential(self.train_length, x.device))[0]
-        table = self.extend(rows)
-        refuse_beyond(positions.ids, len(table) - 1, f"the extended table has {len(table)} rows")
-        return x + between(positions.ids, len(table) - 1, lambda whole: F.embedding(whole, table))
+        trained = Positions(Positions.sequential(self.train_length, x.device).ids + self.first)
+        table = self.extend(self.inner.embed(nothing, trained)[0])
+        places = positions.ids - self.first
+        refuse_beyond(places, len(table) - 1, f"the extended table has {len(table)} rows")
+        return x + between(places, len(table) - 1, lambda whole: F.embedding(whole, table))
 
 
 def beyond(count: int, more: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

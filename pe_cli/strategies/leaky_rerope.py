@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, PositiveInt
 
 from pe_cli.encodings.base import PositionEncoding
-from pe_cli.strategies._distances import TwoRanges, require_rotation, slower
+from pe_cli.strategies._distances import TwoRanges, near, require_rotation, slower
 from pe_cli.strategies.registry import Strategy, StrategyOptions, register
 
 
@@ -36,7 +36,7 @@ class LeakyReRoPE(Strategy):
 
     def change(self, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
         require_rotation(self.name, encoding)
-        window = self.options.window or max(1, train_length // 2)
+        window = near(self.name, self.options.window, train_length // 2, train_length)
         stretch = self.options.stretch or (length - 1 - window) / max(1, train_length - 1 - window)
         log_n = train_length if self.options.log_n and not encoding.spec.log_n else None
         return TwoRanges(encoding, window, slower(window, max(1.0, stretch)), log_n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from pe_cli.encodings.base import PositionEncoding
-from pe_cli.strategies._distances import TwoRanges, equally_far, require_rotation
+from pe_cli.strategies._distances import TwoRanges, equally_far, near, require_rotation
 from pe_cli.strategies.registry import Strategy, StrategyOptions, register
 
 
@@ -33,6 +33,6 @@ class ReRoPE(Strategy):
 
     def change(self, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
         require_rotation(self.name, encoding)
-        window = self.options.window or max(1, train_length // 2)
+        window = near(self.name, self.options.window, train_length // 2, train_length)
         log_n = train_length if self.options.log_n and not encoding.spec.log_n else None
         return TwoRanges(encoding, window, equally_far(window), log_n)

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import PositiveInt
 
 from pe_cli.encodings.base import PositionEncoding
-from pe_cli.strategies._distances import TwoRanges, grouped, require_rotation
+from pe_cli.strategies._distances import TwoRanges, grouped, near, require_rotation
 from pe_cli.strategies.registry import Strategy, StrategyOptions, register
 
 
@@ -39,7 +39,7 @@ class SelfExtend(Strategy):
 
     def change(self, encoding: PositionEncoding, train_length: int, length: int) -> PositionEncoding:
         require_rotation(self.name, encoding)
-        window = self.options.window or max(1, train_length // 4)
+        window = near(self.name, self.options.window, train_length // 4, train_length)
         group = self.options.group or smallest_group(window, train_length, length)
         offset = window - (window // group if self.options.offset == "floored" else window / group)
         return TwoRanges(encoding, window, grouped(group, offset))

@@ -11,8 +11,7 @@ from pydantic import Field, model_validator
 from pe_cli.schema import Section
 
 PAD = "_"
-"""Fills the rows of a batch behind the instance. No instance has it, nothing before it sees it, and it is never
-scored: a neutral end."""
+"""Fills shorter rows behind the instance. No instance has it, and it is neither fed to a model nor scored."""
 Length = Annotated[int, Field(ge=1, le=2**20)]
 
 
@@ -55,7 +54,7 @@ class TaskOptions(Section):
 
 
 class Task:
-    """Draws instances. All of one length have equally many characters, scored ones too."""
+    """Draws instances. All of one length have equally many characters."""
 
     name: ClassVar[str]
     reference: ClassVar[str]

@@ -24,11 +24,11 @@ class Passkey(Task):
     The length counts all characters that a model is fed: a run trained on windows of 128 characters meets no new
     position at length 128. The depth :math:`a / m` of the key is 0, 1/4, 1/2, 3/4 or 1, drawn evenly.
 
-    A run that was trained on a text can be asked too: its keys are drawn evenly from the letters and digits of its own
-    alphabet (of the task itself: from digits). Beside the exact match stands the margin: the log-likelihood of the key
-    less that of a decoy, another key of that length that the text does not have. It is above 0 wherever the
-    model prefers the true key, long before it would say it. Chance: a margin of 0, and one by the number of keys
-    (100,000 for five digits).
+    Keys are drawn evenly from the digits. A run that was trained on a text can be asked too: where its alphabet has not
+    all of those, keys are drawn from the letters and digits that it has. Beside the exact match stands the margin:
+    the log-likelihood of the key less that of a decoy, another key of that length that the text does not have. It is
+    above 0 wherever the model prefers the true key, long before it would say it. Chance: a margin of 0, and one by
+    the number of keys (100,000 for five digits).
     """
 
     name = "passkey"
@@ -50,7 +50,8 @@ class Passkey(Task):
 
     def __init__(self, options: Options, alphabet: str | None = None) -> None:
         super().__init__(options, alphabet)
-        self.keys = DIGITS if alphabet is None else "".join(filter(str.isalnum, alphabet))
+        digits = alphabet is None or set(DIGITS) <= set(alphabet)
+        self.keys = DIGITS if digits else "".join(filter(str.isalnum, alphabet or ""))
         if len(self.keys) < 2:
             raise ConfigError("passkey: the alphabet of the run has not two letters or digits to make keys of")
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from driving import SPEC
 from sampled import BLOCKS, WINDOW, evaluated_ids, sampled, tokens, trained_ids
+from torch import Tensor
 
 from pe_cli import samplers, strategies
 from pe_cli.encodings import registry
@@ -26,6 +27,27 @@ def rows(encoding: PositionEncoding) -> int:
 
 def test_every_sampler_is_among_the_cases() -> None:
     assert {block["name"] for block in BLOCKS.values()} | {"sequential"} == set(samplers.names())
+
+
+@pytest.mark.parametrize("positions", [{"name": "shifted", "shifts": 2**24}, {"name": "scaled", "max_shift": 1e12}])
+def test_ids_that_float32_cannot_tell_apart_are_refused(positions: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"positions: ids up to \d+: must be at most 16777216"):
+        sampled(positions)
+
+
+@pytest.mark.parametrize("block", ["shifted", "shifted, later start", "scaled", "scaled, far"])
+@pytest.mark.parametrize("strategy", ["zero", "mean", "random", "fourier", "hierarchical"])
+def test_an_extended_table_begins_with_the_rows_of_a_training_window(block: str, strategy: str) -> None:
+    """Wherever a sampler starts to count."""
+    encoding = sampled(BLOCKS[block], "sinusoidal")
+    length = encoding.trained_length(WINDOW) + 3
+    extended = strategies.apply(strategy, encoding, WINDOW, length)
+    assert extended is not encoding
+
+    def rows(of: PositionEncoding, count: int) -> Tensor:
+        return of.embed(torch.zeros(1, count, SPEC.d_model), of.positions(tokens(count, 1)))[0]
+
+    assert torch.allclose(rows(extended, length)[:WINDOW], rows(encoding, WINDOW), atol=1e-5)
 
 
 # --- ids of training

@@ -1,11 +1,12 @@
 """How strategies are written down and called."""
 
 import pytest
-from stand_in import evaluation_of, model_of, noise, quietly
+from stand_in import SPEC, evaluation_of, model_of, noise, quietly
 
 from pe_cli import strategies
 from pe_cli.config import load_experiment, resolve, to_yaml
-from pe_cli.errors import ConfigError
+from pe_cli.encodings.registry import build
+from pe_cli.errors import ConfigError, StrategyRefused
 from pe_cli.experiment import EvaluationConfig, Experiment
 from pe_cli.extrapolation import report
 from pe_cli.options import evaluation_overrides, several
@@ -128,3 +129,12 @@ def test_options_of_a_strategy_make_rows_of_their_own() -> None:
     rows = {row["strategy"]: row["loss"] for row in evaluation.run(quietly).extrapolation}
     assert list(rows) == ["rerope", "rerope(window=3)", "rerope(window=12)"]
     assert len(set(rows.values())) == 3
+
+
+@pytest.mark.parametrize("name", ["rerope", "leaky_rerope", "self_extend"])
+def test_a_window_of_untrained_distances_is_refused(name: str) -> None:
+    rope = build("rope", SPEC)
+    at_most = f"{name}(window={SPEC.train_length})"
+    assert strategies.apply(at_most, rope, SPEC.train_length, 40) is not rope
+    with pytest.raises(StrategyRefused, match=rf"window {SPEC.train_length + 1}.* those below {SPEC.train_length}"):
+        strategies.apply(f"{name}(window={SPEC.train_length + 1})", rope, SPEC.train_length, 40)

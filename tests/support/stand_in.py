@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from pe_cli.corpus import Corpus
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.registry import build
-from pe_cli.evaluation import Evaluation
 from pe_cli.experiment import EvaluationConfig, Experiment
 from pe_cli.model import Transformer, new_model
 from pe_cli.runs import Run
+from pe_cli.text_evaluation import TextEvaluation
 from pe_cli.trained import Trained
 
 ALPHABET = "abcdefgh"
@@ -75,13 +75,13 @@ def model_of(encoding: Any, spec: ModelSpec = SPEC) -> Transformer:
     return model
 
 
-def evaluation_of(model: Any, corpus: Corpus, encoding: Any = "none", **settings: Any) -> Evaluation:
+def evaluation_of(model: Any, corpus: Corpus, encoding: Any = "none", **settings: Any) -> TextEvaluation:
     """An evaluation of the model as a run trained on windows of TRAIN_LENGTH characters."""
     experiment = Experiment.model_validate(
         {"name": "run", "seed": 3, "encoding": encoding, "training": {"length": TRAIN_LENGTH}}
     )
     trained = Trained(Run(Path("run-0123456789-s3"), {}), experiment, ALPHABET, model)
-    return Evaluation(trained, corpus, EvaluationConfig.model_validate({"scored": 8, "windows": 6, **settings}))
+    return TextEvaluation(trained, corpus, EvaluationConfig.model_validate({"scored": 8, "windows": 6, **settings}))
 
 
 def quietly(chars: int) -> None:

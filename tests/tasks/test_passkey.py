@@ -54,6 +54,7 @@ def test_a_run_of_another_alphabet_gets_keys_of_its_own_letters() -> None:
     made = build(block, alphabet).instance(200, Random(1))
     assert set(made.answer) <= set("abcdefghijklmnopqrstuvwxyz")
     assert load_task(block, alphabet).alphabet == alphabet
+    assert set(build(block, alphabet + "0123456789").instance(200, Random(1)).answer) <= set("0123456789")
     with pytest.raises(ConfigError, match="has not two letters"):
         build(block, " a.")
 
