@@ -72,9 +72,12 @@ def test_an_interrupted_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert whole["data_digest"] == resumed["data_digest"]
 
 
-def test_a_comparison_ranks_by_exact_match_on_equal_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_has_exact_matches_over_seeds_on_equal_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Student's t of two values a and b is 12.706, and the interval reaches 12.706 |a − b| / 2 from their mean."""
     without_processes_and_pictures(monkeypatch)
-    block = {"data": {"task": "reverse", "max_length": 4}, "evaluation": {"windows": 20, "strategies": ["none"]}}
+    block = {"data": {"task": "parity", "max_length": 4}, "evaluation": {"windows": 20, "strategies": ["none"]}}
     for name in ("none", "rope"):
         (tmp_path / f"{name}.yaml").write_text(json.dumps({**block, "encoding": name}), encoding="utf-8")
     configs = [tmp_path / "none.yaml", tmp_path / "rope.yaml"]
@@ -82,11 +85,21 @@ def test_a_comparison_ranks_by_exact_match_on_equal_batches(tmp_path: Path, monk
     assert done.code == 0, done.err
     digests = {(run["seed"], run["data_digest"]) for run in done.json["runs"]}
     assert len(digests) == 2
-    for length in (2, 4, 8, 12, 16):
-        rows = [row for row in done.json["summary"] if row["length"] == length]
-        best = max(rows, key=lambda row: row["exact_match"])
-        assert best["rank"] == 1
-        assert all(0 <= row["exact_match_low"] <= row["exact_match_high"] <= 1 for row in rows)
+    shares: dict[tuple[str, int], list[float]] = {}
+    for run in done.json["runs"]:
+        windows = read_csv(Path(run["directory"]) / "windows.csv")
+        for length in (2, 4, 8, 12, 16):
+            exact = [row["right_chars"] == row["scored_chars"] for row in windows if row["length"] == str(length)]
+            assert len(exact) == 20
+            shares.setdefault((run["name"], length), []).append(sum(exact) / 20)
+    assert len({share for pair in shares.values() for share in pair}) > 3
+    summary = {(row["name"], row["length"]): row for row in done.json["summary"]}
+    assert set(summary) == set(shares)
+    for key, (one, two) in shares.items():
+        mean, half = (one + two) / 2, 12.706 * abs(one - two) / 2
+        expected = [mean, max(0, mean - half), min(1, mean + half)]
+        found = [summary[key][f"exact_match{end}"] for end in ("", "_low", "_high")]
+        assert found == pytest.approx(expected, abs=1e-3)
     table = (tmp_path / "none-rope" / "comparison.md").read_text(encoding="utf-8")
     assert "Exact match by length" in table
 
@@ -101,10 +114,14 @@ def test_a_run_of_a_text_is_asked_for_a_key(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     for row in done.json["rows"]:
         assert (row["protocol"], row["status"], row["train_length"]) == ("instances", "ok", 32)
-        assert row["margin_low"] <= row["margin"] <= row["margin_high"]
         assert row["largest_id"] == row["length"] - 1
     run = only_run(tmp_path)
-    assert {row["depth"] for row in read_csv(run / "windows.csv")} <= {"0.0", "0.25", "0.5", "0.75", "1.0"}
+    windows = read_csv(run / "windows.csv")
+    for row in done.json["rows"]:
+        margins = [float(window["margin"]) for window in windows if window["length"] == str(row["length"])]
+        assert row["margin"] == pytest.approx(sum(margins) / len(margins))
+        assert min(margins) < row["margin_low"] < row["margin"] < row["margin_high"] < max(margins)
+    assert {window["depth"] for window in windows} == {"0.0", "0.25", "0.5", "0.75", "1.0"}
     assert "Exact match by depth and length (none)" in (run / "extrapolation.md").read_text(encoding="utf-8")
     done = pe("extrapolate", "--out", tmp_path, "--data", words, "--lengths", "32", "--protocol", "sliding")
     assert "sliding: task passkey is a task, which has the protocol instances" in done.err
