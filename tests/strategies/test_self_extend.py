@@ -6,7 +6,6 @@ from longer import at_length
 from pe_cli import strategies
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.errors import StrategyRefused
-from pe_cli.strategies.self_extend import smallest_group
 
 
 def changed(strategy: str, length: int, trained: int = 8) -> torch.Tensor:
@@ -29,11 +28,19 @@ def test_by_default_all_distances_are_trained_ones() -> None:
         assert float(found[~found.isnan()].max()) < 7 + 1e-5
 
 
-def test_the_group_is_the_smallest_that_does() -> None:
-    for window, trained, length in ((2, 8, 16), (32, 128, 4096), (4, 8, 64)):
-        group = smallest_group(window, trained, length)
-        assert (length - 1) // group + window - window // group < trained
-        assert (length - 1) // (group - 1) + window - window // (group - 1) >= trained
+@pytest.mark.parametrize(
+    ("window", "trained", "length", "group"), [(2, 8, 16, 3), (4, 8, 64, 16), (8, 32, 128, 6), (7, 8, 9, 3)]
+)
+def test_the_group_is_the_smallest_that_does(window: int, trained: int, length: int, group: int) -> None:
+    """The farthest pair is at a trained distance, and in any smaller groups it would not be."""
+
+    def found(group: str) -> torch.Tensor:
+        return changed(f"self_extend(window={window}, group={group})", length, trained).nan_to_num(0).round()
+
+    assert torch.equal(found("none"), found(str(group)))
+    assert found("none").max() < trained
+    for smaller in range(1, group):
+        assert found(str(smaller)).max() >= trained
 
 
 def test_refused() -> None:
