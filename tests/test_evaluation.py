@@ -38,6 +38,7 @@ def test_columns_are_those_of_the_contract_in_its_order() -> None:
     shares = [f"{name}{end}" for name in ("accuracy", "exact_match", "margin") for end in ("", "_low", "_high")]
     assert list(COLUMNS[len(promised) + 2 :]) == shares
     assert module.WINDOW_COLUMNS[:5] == ("strategy", "length", "protocol", "window", "loss")
+    assert module.WINDOW_COLUMNS[5:] == ("right_chars", "margin", "depth", "scored_chars")
     tables = evaluation_of(KnownLoss(curve), cycle(2000), lengths=LENGTHS).run(quietly)
     assert {tuple(row) for row in tables.extrapolation} == {COLUMNS}
     assert {tuple(row) for row in tables.windows} == {module.WINDOW_COLUMNS}

@@ -13,7 +13,7 @@ from summaries import SCORED, SPREAD, frames, row
 from pe_cli import collection, files, reports
 from pe_cli.collection import Comparison, lost, read_rows, tables
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS
-from pe_cli.evaluation import COLUMNS, OF_TASKS, WINDOW_COLUMNS
+from pe_cli.evaluation import COLUMNS, OF_TASKS
 from pe_cli.statistics import over_windows, seeds_needed
 from pe_cli.summary import SUMMARY_COLUMNS, summarise
 
@@ -345,4 +345,3 @@ def test_files_of_a_comparison_hold_its_rows(tmp_path: Path) -> None:
     assert (tmp_path / "summary.csv").read_text().splitlines()[0] == ",".join(SUMMARY_COLUMNS)
     assert (tmp_path / "runs.csv").read_text().splitlines()[0] == ",".join(RUN_COLUMNS)
     assert (tmp_path / "comparison.md").read_text().startswith("# Comparison: x\n")
-    assert WINDOW_COLUMNS[-1] == "scored_chars"
