@@ -20,8 +20,16 @@ RECIPES: dict[str, dict[str, Any]] = {
     "scaled": {"encoding": "sinusoidal", "positions": "scaled"},
     "skipped": {"encoding": "t5", "positions": "{name: skipped, max_position: 64}"},
 }
+WITHOUT_A_LOSS: dict[str, dict[tuple[str, int], str]] = {
+    "randomized": {("none", 80): "undefined"},
+    "randomized, per example": {},
+    "shifted": {("none", 64): "undefined", ("none", 80): "undefined"},
+    "scaled": {},
+    "skipped": {("interpolate", 80): "refused"},
+}
+"""Of windows of 16 to 80 characters: 64 ids cannot be drawn 80 times, a table of 16 + 19 rows has none for 64 ids, and
+t5 knows no ids between whole numbers, which up to 64 are not needed. Whatever else is asked is measured."""
 SHORT = {"training__steps": 12, "training__warmup_steps": 2, "training__precision": "float32"}
-every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +45,9 @@ def rows(run: Path, *arguments: object) -> dict[tuple[str, int], dict[str, Any]]
     return {(row["strategy"], row["length"]): row for row in done.json["rows"]}
 
 
-@every_recipe
-def test_a_training_is_continued_exactly(tmp_path: Path, recipe: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_training_is_continued_exactly(tmp_path: Path, name: str) -> None:
+    recipe = RECIPES[name]
     assert pe(*training(tmp_path / "whole", **SHORT, **recipe)).code == 0
     with signals_at(6, signal.SIGINT):
         assert pe(*training(tmp_path / "parts", **SHORT, **recipe)).code == 130
@@ -51,8 +60,8 @@ def test_a_training_is_continued_exactly(tmp_path: Path, recipe: dict[str, Any])
     sequential = only_run(tmp_path / "sequential")
     assert info(sequential)["weight_sha256"] != info(whole)["weight_sha256"]
     assert info(sequential)["data_digest"] == info(whole)["data_digest"]
-    lengths = ["--lengths", "16,32,64", "--strategy", "none,interpolate"]
-    assert {row["status"] for row in rows(whole, *lengths).values()} <= {"ok", "undefined", "refused"}
+    found = rows(whole, "--lengths", "16,32,64,80", "--strategy", "none,interpolate")
+    assert {key: row["status"] for key, row in found.items() if row["status"] != "ok"} == WITHOUT_A_LOSS[name]
 
 
 def test_shared_weights_start_alike_whatever_the_sampler(tmp_path: Path) -> None:
