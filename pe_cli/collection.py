@@ -19,7 +19,7 @@ from pe_cli.runs import open_run
 from pe_cli.schema import shown
 from pe_cli.summary import ORDERING_COLUMNS, SUMMARY_COLUMNS, Varied, orderings, summarise
 
-TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status", "reason")
+TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status", "reason", "data")
 
 
 @dataclass(frozen=True)

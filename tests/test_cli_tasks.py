@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import info, only_run, pe, sets, signals_at, training
+from command_line import TINY, info, only_run, pe, signals_at, training
 from small_runs import read_csv, without_processes_and_pictures
 
 COPY = "{task: copy, max_length: 4}"
-TASK_SETS = sets(training__length=8)
+TASK_SETS = [part for key, value in TINY.items() if key != "training.length" for part in ("--set", f"{key}={value}")]
+"""The training length follows from the task."""
 
 
 def trained_on(folder: Path, data: str, *arguments: object) -> list[object]:
