@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -100,7 +99,7 @@ def load(path: Path, seeds: str | None, overrides: Mapping[str, str], texts: dic
     chosen = seed_list(seeds or str(stated.seeds), next(iter(experiments.values())).seed) or []
     found: list[tuple[str, Inequality]] = []
     notes: dict[str, None] = {}
-    corpora = {name: corpus_of(experiment, texts) for name, experiment in experiments.items()}
+    corpora = {name: sources.load_once(experiment.data, texts) for name, experiment in experiments.items()}
     asked = {name: task_of(document, name, block) for name, block in stated.asked.items()}
     tables: dict[tuple[Term, int], float] = {}
     for kind, text in chain(((HOLDS, text) for text in stated.holds), ((CONTROL, text) for text in stated.control)):
@@ -168,13 +167,6 @@ def experiment_of(
 
 def at_seed(experiment: Experiment, seed: int) -> Experiment:
     return experiment.model_copy(update={"seed": seed})
-
-
-def corpus_of(experiment: Experiment, texts: dict[str, Source]) -> Source:
-    key = json.dumps(experiment.data, sort_keys=True)
-    if key not in texts:
-        texts[key] = sources.load(experiment.data)
-    return texts[key]
 
 
 def task_of(document: Document, name: str, block: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -125,10 +124,7 @@ def plan(
             experiment = resolve(path, changes).experiment
             more = fitted(experiment)
             experiment = resolve(path, {**changes, **more}).experiment
-            key = json.dumps(experiment.data, sort_keys=True)
-            if key not in texts:
-                texts[key] = sources.load(experiment.data)
-            corpus = texts[key]
+            corpus = sources.load_once(experiment.data, texts)
             sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
             notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
         except PeError as error:

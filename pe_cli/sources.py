@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,14 @@ Source = Corpus | TaskData
 def load(data: str | Mapping[str, Any], alphabet: str | None = None) -> Source:
     """The text or the task of an experiment; ids by its own alphabet or by a given one."""
     return corpora.load(data, alphabet) if isinstance(data, str) else load_task(data, alphabet)
+
+
+def load_once(data: str | Mapping[str, Any], known: dict[str, Source]) -> Source:
+    """The text or the task of an experiment, read the first time alone: `known` keeps what was."""
+    key = json.dumps(data, sort_keys=True)
+    if key not in known:
+        known[key] = load(data)
+    return known[key]
 
 
 def check_length(source: Source, length: int, key: str) -> None:
