@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from pe_cli.errors import PeError, canonical
+from pe_cli.reports import label
+from pe_cli.statistics import over_seeds
 
 COLUMNS = (
     "run", "encoding", "strategy", "seed", "train_length", "length", "protocol", "loss", "loss_low",
@@ -68,7 +69,8 @@ def of_strategies(rows: pd.DataFrame) -> list[Curve]:
     rows = _checked(rows)
     curves = []
     for number, (strategy, part) in enumerate(rows.groupby("strategy", sort=False)):
-        curves.append(Curve(_label(str(part["encoding"].iloc[0]), str(strategy)), number, number, part))
+        called = printed(label(str(part["encoding"].iloc[0]), str(strategy)))
+        curves.append(Curve(called, number, number, part))
     return curves
 
 
@@ -86,15 +88,15 @@ def of_configs(rows: pd.DataFrame) -> list[Curve]:
     by_strategy = len(strategies) > max(MOST_DASHES, len(names))
     curves = []
     for number, (config, name, encoding) in enumerate(names.itertuples()):
-        label = str(config) if (names["name"] == name).sum() > 1 else _named(str(name), str(encoding))
+        called = str(config) if (names["name"] == name).sum() > 1 else _named(str(name), str(encoding))
         of_config = rows[rows["config"] == config]
         if rows["train_length"].nunique() > 1:
-            label = f"{label}, trained at {of_config['train_length'].iloc[0]}"
+            called = f"{called}, trained at {of_config['train_length'].iloc[0]}"
         for place, strategy in enumerate(strategies):
             part = of_config[of_config["strategy"] == strategy]
             look, dash = (place, number) if by_strategy else (number, place)
             if len(part):
-                curves.append(Curve(_label(label, strategy), look, dash, part))
+                curves.append(Curve(printed(label(called, strategy)), look, dash, part))
     return curves
 
 
@@ -110,8 +112,7 @@ def band(rows: pd.DataFrame) -> tuple[float, float, float, int]:
         return mean, float(rows["loss_low"].iloc[0]), float(rows["loss_high"].iloc[0]), n
     if n == 2:
         return mean, float(losses.min()), float(losses.max()), n
-    half = float(stdtrit(n - 1, 0.975) * losses.std(ddof=1) / math.sqrt(n))
-    return mean, mean - half, mean + half, n
+    return *over_seeds(losses.tolist()), n
 
 
 def bands(curves: Iterable[Curve]) -> str:
@@ -146,10 +147,6 @@ def not_drawn(curves: Sequence[Curve]) -> list[str]:
                 labels.setdefault(words, []).append(curve.label)
     everything = len(curves) if len(curves) > 1 else 0
     return [f"{'all' if len(named) == everything else ', '.join(named)}: {words}" for words, named in labels.items()]
-
-
-def _label(name: str, strategy: str) -> str:
-    return printed(name if strategy == "none" else f"{name} + {strategy}")
 
 
 def printed(text: str) -> str:

@@ -28,8 +28,8 @@ SAMPLERS = [f"pe_cli.samplers.{name}" for name in samplers.names()]
 # Each module imports only what stands above it, and no two in a line import each other.
 ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
-    schema  files  yaml_source  streams  built_in  devices  versions  curves  progress  reports  inspection_tables
-    answer_tables
+    schema  files  yaml_source  streams  built_in  devices  versions  progress  reports  inspection_tables
+    answer_tables  curves
     drawing  property_tables  named  console  locks  signals  checkpoint  stated  corpus
     tasks.base
     tasks.registry
