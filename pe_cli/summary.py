@@ -238,7 +238,7 @@ def orderings(summary: pd.DataFrame, windows: pd.DataFrame, varied: Mapping[str,
     found: list[dict[str, Any]] = []
     ranked = summary[summary["rank"].notna()]
     for (length, protocol), together in ranked.groupby(["length", "protocol"]):
-        by_variation: dict[str, dict[tuple[str, str], Scored]] = {}
+        by_variation: dict[str, dict[tuple[str, str], Scored]] = {one.variation: {} for one in varied.values()}
         for entry in together.to_dict("records"):
             base = varied[entry["name"]].base if entry["name"] in varied else entry["name"]
             if (one := scored.get(place(entry))) is not None:

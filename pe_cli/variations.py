@@ -32,7 +32,7 @@ def at(protocol: str, length: int, summary: pd.DataFrame, orderings: pd.DataFram
     """Loss, or exact match of a task, and rank of every run under each recipe, the best as configured first."""
     measure, best = ("exact_match", -1) if protocol == INSTANCES else ("loss", 1)
     here = summary[summary["length"] == length]
-    recipes = list(dict.fromkeys(summary["variation"]))
+    recipes = list(dict.fromkeys([*summary["variation"], *orderings["variation"]]))
     rows: dict[str, dict[str, Any]] = {}
     for entry in records(here):
         name = entry["name"].removesuffix(f", {entry['variation']}")

@@ -71,7 +71,8 @@ LOSSES: dict[str, dict[str, list[float]]] = {
 """As configured a < b < c. Half: b < a < c. AdamW: a and b cannot be told apart."""
 
 
-def varied() -> tuple[Any, Any, dict[str, Varied]]:
+def varied(*diverged: str, missing: str | None = None) -> tuple[Any, Any, dict[str, Varied]]:
+    """Rows are missing of a recipe whose runs all diverged at every seed."""
     names = {
         (base, recipe): f"{base}, {recipe}" if recipe else base
         for recipe, of_each in LOSSES.items()
@@ -80,12 +81,13 @@ def varied() -> tuple[Any, Any, dict[str, Varied]]:
     rows = [
         row(names[base, recipe], loss, seed)
         for recipe, of_each in LOSSES.items()
+        if recipe != missing
         for base, losses in of_each.items()
         for seed, loss in enumerate(losses)
     ]
     variants = {name: Varied(base, recipe, names["a", recipe]) for (base, recipe), name in names.items()}
     all_rows, windows = frames(rows)
-    return summarise(all_rows, windows, "a", (), variants), windows, variants
+    return summarise(all_rows, windows, "a", diverged, variants), windows, variants
 
 
 def test_ranks_and_differences_are_within_a_recipe() -> None:
@@ -123,3 +125,20 @@ def test_one_table_has_every_recipe_and_says_what_survives() -> None:
     assert [entry[f"value {HALF}"] for entry in table.rows] == pytest.approx([2.3, 2.2033333, 3.1033333])
     assert table.notes[0] == (f"{HALF}: of 3 clear orderings 2 same, 1 reversed; reversed: a < b; Kendall's tau 0.33")
     assert table.notes[1].startswith(f"{ADAMW}: of 3 clear orderings 2 same, 1 unclear")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [varied(*(f"{base}, {HALF}" for base in "abc")), varied(missing=HALF)],
+    ids=["a seed of each", "every seed"],
+)
+def test_a_recipe_under_which_all_runs_diverge_keeps_no_ordering(found: tuple[Any, Any, dict[str, Varied]]) -> None:
+    summary, windows, variants = found
+    kept = orderings(summary, windows, variants)
+    verdicts = {(e["better"], e["worse"], e["variation"]): e["verdict"] for e in reports.records(kept)}
+    assert [verdicts["a", "b", HALF], verdicts["a", "c", HALF], verdicts["b", "c", HALF]] == ["unknown"] * 3
+    assert verdicts["a", "c", ADAMW] == "same"
+    [table] = variations.sensitivity("same_targets", summary, kept)
+    [note] = [note for note in table.notes if note.startswith(f"{HALF}: ")]
+    assert note.startswith(f"{HALF}: of 3 clear orderings 3 unknown")
+    assert table.markdown().count(HALF) == 2, "a column and a note"
