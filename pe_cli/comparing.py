@@ -83,11 +83,15 @@ def line_of(outcome: Outcome) -> str:
     rows = collection.read_rows(outcome.directory / "extrapolation.csv", collection.COLUMNS)
     first = rows[rows["strategy"] == rows["strategy"].iloc[0]]
     measure = "exact_match" if first["exact_match"].notna().any() else "loss"
-    values = [
-        f"{length}: {value:.3f}" if status == "ok" else f"{length}: {status}"
-        for length, value, status in zip(first["length"], first[measure], first["status"], strict=True)
-    ]
-    return f"{name}: {measure.replace('_', ' ')} at " + ", ".join(values)
+    parts = []
+    for protocol, part in first.groupby("protocol", sort=False):
+        by = f" by {protocol}" if first["protocol"].nunique() > 1 else ""
+        values = [
+            f"{length}: {value:.3f}" if status == "ok" else f"{length}: {status}"
+            for length, value, status in zip(part["length"], part[measure], part["status"], strict=True)
+        ]
+        parts.append(f"{measure.replace('_', ' ')}{by} at {', '.join(values)}")
+    return f"{name}: {'; '.join(parts)}"
 
 
 def compare(request: Request) -> None:

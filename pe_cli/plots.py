@@ -115,7 +115,7 @@ def _answers_by_length(drawn: Sequence[Curve], title: str) -> Figure:
             handles.setdefault(part.label, _draw(axes, part, 0.15 if len(shown) <= 4 else 0.08))
         length_axis(axes, rows)
         axes.set_ylim(-0.03, 1.03)
-        axes.set_xlabel("length of the instance")
+        axes.set_xlabel(_length_of(INSTANCES))
         _head(axes, INSTANCES, [], sorted(rows["train_length"].unique()))
         axes.set_title(heading, loc="left", pad=18)
     figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
@@ -149,7 +149,7 @@ def _losses_by_length(drawn: Sequence[Curve], title: str) -> Figure:
             for part in parts:
                 handles.setdefault(part.label, _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08))
             length_axis(axes, rows[rows["protocol"] == protocol])
-        column[-1].set_xlabel("length of the evaluation window (characters)")
+        column[-1].set_xlabel(_length_of(protocol))
         _head(column[0], protocol, parts, sorted(rows["train_length"].unique()))
     panels[0, 0].set_ylabel("loss (nats per character)")
     if far:
@@ -201,7 +201,7 @@ def _run(
             _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08).set_label(part.label)
         rows = pd.concat([curve.of(protocol).rows for curve in drawn])
         length_axis(axes, rows)
-        axes.set_xlabel("length of the evaluation window (characters)")
+        axes.set_xlabel(_length_of(protocol))
         _head(axes, protocol, parts, sorted(rows["train_length"].unique()))
         losses = rows[rows["drawn"]]["loss"]
         if protocol != INSTANCES and len(losses) and 0 < SPREAD * losses.min() < losses.max():
@@ -234,6 +234,10 @@ def _draw(axes: Axes, curve: Curve, band: float) -> Line2D:
         markeredgecolor="white" if curve.dash == 0 else colour,
     )
     return line
+
+
+def _length_of(protocol: str) -> str:
+    return "length of the instance" if protocol == INSTANCES else "length of the evaluation window (characters)"
 
 
 def length_axis(axes: Axes, rows: pd.DataFrame) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,16 @@ def test_summary_is_over_seeds_and_paired_with_the_first_config(done: Finished) 
         assert entry["loss_high"] - entry["loss"] == pytest.approx(12.7062 * abs(own[0] - own[1]) / 2, rel=1e-4)
     # two seeds tell nothing apart
     assert [entry["rank"] for entry in summary if entry["length"] == 16] == [1, 1]
+
+
+def test_the_line_of_a_run_names_its_protocols_where_there_are_several(folder: Path) -> None:
+    asked = ("--lengths", "16,32", "--protocol")
+    done = compare(*configs(folder, "none"), *asked, "same_targets,sliding")
+    number = r"\d\.\d{3}"
+    by = [f"loss by {protocol} at 16: {number}, 32: {number}" for protocol in ("same_targets", "sliding")]
+    assert re.search(rf"^none-\w+-s1337: {by[0]}; {by[1]}$", done.err, re.MULTILINE), done.err
+    done = compare("none.yaml", *asked, "sliding")
+    assert re.search(rf"^none-\w+-s1337: loss at 16: {number}, 32: {number}$", done.err, re.MULTILINE), done.err
 
 
 def test_all_encodings_see_the_same_batches(done: Finished) -> None:

@@ -183,6 +183,15 @@ def test_a_panel_for_each_protocol() -> None:
     assert notes == "Bands: 95 % intervals over windows.\nsliding: rope: skipped beyond 512"
 
 
+def test_the_lengths_of_a_run_are_of_what_it_was_asked() -> None:
+    training = pd.DataFrame({"step": [1, 2], "loss": [3.0, 2.0]})
+    task = rows("rope", protocol="instances", exact_match=0.5, exact_match_low=0.4, exact_match_high=0.6)
+    for frame, words in ((rows("rope"), "evaluation window (characters)"), (task, "instance")):
+        with plots.drawing(Path("unused.png")):
+            figure = plots._run(training, None, frame, "A title")
+        assert figure.axes[1].get_xlabel() == f"length of the {words}"
+
+
 def test_files_are_whole_pictures_and_the_same_every_time(tmp_path: Path) -> None:
     frame = pd.concat([rows("rope", seeds=(1, 2, 3)), rows("日本語 \ud800", 9.0)])
     for name in ("a.png", "b.png"):
