@@ -17,7 +17,6 @@ from pe_cli.reports import (
     last_with,
     reasons,
     records,
-    runs_of,
     scope,
 )
 from pe_cli.tables import Column
@@ -75,10 +74,10 @@ def comparison(rows: pd.DataFrame, summary: pd.DataFrame, facts: Sequence[str]) 
     """Exact match by length over all runs, then the longest length in detail. `summary` is of tasks alone."""
     notes = [PROTOCOLS[INSTANCES], scope(rows), *facts]
     first = by_length("Exact match by length", "exact_match", summary, notes)
-    return [first, longest(last_with("exact_match", summary), rows, summary, runs_of(first))]
+    return [first, longest(last_with("exact_match", summary), rows, summary)]
 
 
-def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[str]) -> Table:
+def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame) -> Table:
     """The longest length with answers."""
     here = summary[summary["length"] == length]
     at_length = records(here.sort_values(["exact_match", "loss"], ascending=[False, True]))
@@ -90,7 +89,7 @@ def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[s
         "intervals: over seeds (Student's t)" if several else "intervals: over instances, one seed",
         *reasons(records(rows[rows["status"] != "refused"])),
     ]
-    return Table(f"At length {length}", LONGEST, with_intervals([row for row in table if row["run"] in shown]), notes)
+    return Table(f"At length {length}", LONGEST, with_intervals(table), notes)
 
 
 def with_intervals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
 
     Where some runs are of texts and others of tasks, the latter are in comparison-tasks.png.
     """
-    drawn = meant(comparison.rows)
+    drawn = with_effect(comparison.rows)
     of_tasks = drawn["protocol"] == INSTANCES
     parts = {"comparison.png": drawn[~of_tasks], "comparison-tasks.png": drawn[of_tasks]}
     if of_tasks.all():
@@ -141,21 +141,23 @@ def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
     return pictures
 
 
-def meant(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows without the strategies that have no loss where they act: up to the training length they repeat the
-    run's own."""
+def with_effect(rows: pd.DataFrame) -> pd.DataFrame:
+    """Without the strategies that are refused or have no loss beyond the training length: up to it they repeat the
+    run's own, and are kept where there is nothing else of a run."""
     beyond, ok = rows["length"] > rows["train_length"], rows["status"] == "ok"
-    keys = [rows["run"], rows["strategy"]]
-    acts, has_loss = beyond.groupby(keys).transform("any"), (beyond & ok).groupby(keys).transform("any")
+    keys = [rows["name"], rows["strategy"]]
+    has_loss = (beyond & ok).groupby(keys).transform("any")
     refused = rows["status"].eq("refused").groupby(keys).transform("any")
-    return rows[~refused & (has_loss | ~acts | (rows["strategy"] == "none"))]
+    kept = (rows["strategy"] == "none") | (has_loss & ~refused)
+    return rows[kept | ~kept.groupby(rows["name"]).transform("any")]
 
 
 def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
     """The tables of a comparison: loss by length, the longest length in detail, and the runs that did not end well."""
     found = []
+    acting = comparison.summary.merge(with_effect(comparison.rows)[["name", "strategy"]].drop_duplicates())
     for protocol, rows in comparison.rows.groupby("protocol", sort=False):
-        summary = comparison.summary[comparison.summary["protocol"] == protocol]
+        summary = acting[acting["protocol"] == protocol]
         configured = summary[summary["variation"] == ""]
         if len(configured):
             own = rows[rows["name"].isin(configured["name"])]

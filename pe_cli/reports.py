@@ -136,13 +136,13 @@ def comparison(protocol: str, rows: pd.DataFrame, summary: pd.DataFrame, facts: 
     """Loss by length over all runs, then the longest length in detail. `summary` is of this protocol alone."""
     title = f"Loss in nats per character by length ({protocol})"
     first = by_length(title, "loss", summary, [PROTOCOLS[protocol], scope(rows), *facts])
-    return [first, longest(protocol, last_with("loss", summary), rows, summary, runs_of(first))]
+    return [first, longest(protocol, last_with("loss", summary), rows, summary)]
 
 
 def by_length(title: str, key: str, summary: pd.DataFrame, notes: Sequence[str]) -> Table:
     """The value of `key` for each run and strategy, one column for each length."""
     shown = []
-    for (name, strategy), group in with_effect(summary).groupby(["name", "strategy"], sort=False):
+    for (name, strategy), group in summary.groupby(["name", "strategy"], sort=False):
         values = {f"at_{length}": value for length, value in zip(group["length"], group[key], strict=True)}
         shown.append({"run": label(str(name), str(strategy)), "seeds": group["seeds"].max(), **values})
     lengths = [Column(f"at_{length}", str(length), ".3f") for length in sorted(summary["length"].unique())]
@@ -153,17 +153,6 @@ def last_with(key: str, summary: pd.DataFrame) -> int:
     """The longest length with a value of `key`; the longest of all where none has one."""
     known = summary[summary[key].notna()]["length"]
     return int((known if len(known) else summary["length"]).max())
-
-
-def runs_of(table: Table) -> set[str]:
-    return {row["run"] for row in table.rows}
-
-
-def with_effect(summary: pd.DataFrame) -> pd.DataFrame:
-    """Without the strategies that have no loss, refused or undefined, wherever they would change something."""
-    beyond = summary["loss"].notna() & (summary["length"] > summary["train_length"])
-    somewhere = beyond.groupby([summary["name"], summary["strategy"]]).transform("any")
-    return summary[(summary["strategy"] == "none") | (summary["loss"].notna() & somewhere)]
 
 
 LONGEST = (
@@ -184,22 +173,20 @@ NEEDED = (
 )
 
 
-def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFrame, shown: set[str]) -> Table:
+def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFrame) -> Table:
     """The longest length with a loss: loss, gain over the training length, paired difference to the baseline."""
     gains = rows[rows["length"] == length].groupby(["name", "strategy"])["gain"].mean()
     table = []
     for entry in records(summary[summary["length"] == length].sort_values("loss")):
-        run = label(entry["name"], entry["strategy"])
-        if run in shown:
-            table.append(
-                {
-                    **entry,
-                    "run": run,
-                    "gain": gains.get((entry["name"], entry["strategy"])),
-                    "loss_interval": interval(entry, "loss", ".3f"),
-                    "difference_interval": interval(entry, "difference", "+.3f"),
-                }
-            )
+        table.append(
+            {
+                **entry,
+                "run": label(entry["name"], entry["strategy"]),
+                "gain": gains.get((entry["name"], entry["strategy"])),
+                "loss_interval": interval(entry, "loss", ".3f"),
+                "difference_interval": interval(entry, "difference", "+.3f"),
+            }
+        )
     several = bool((summary["seeds"] > 1).any())
     columns = list(LONGEST)
     for after, column in OVER_SEEDS.items() if several else ():

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from pe_cli.protocols import INSTANCES
-from pe_cli.reports import Table, label, records, with_effect
+from pe_cli.reports import Table, label, records
 from pe_cli.tables import Column
 
 CONFIGURED = "as configured"
@@ -19,8 +19,7 @@ MOST_NAMED = 6
 
 def sensitivity(protocol: str, summary: pd.DataFrame, orderings: pd.DataFrame) -> list[Table]:
     """A table at the training length and one at the longest length with a loss; `summary` is of one protocol."""
-    shown = with_effect(summary)
-    with_loss = shown[shown["loss"].notna()]
+    with_loss = summary[summary["loss"].notna()]
     if with_loss.empty:
         return []
     lengths = sorted({int(with_loss["train_length"].min()), int(with_loss["length"].max())})

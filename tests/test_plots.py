@@ -16,7 +16,6 @@ from matplotlib import image
 from matplotlib.figure import Figure
 
 from pe_cli import plots
-from pe_cli.collection import meant
 from pe_cli.curves import COLUMNS, Curve, bands, not_drawn, of_configs, of_strategies
 from pe_cli.errors import RunError
 from pe_cli.plots import COLOURS, MARKERS, plot_comparison, plot_extrapolation, tick_lengths
@@ -55,14 +54,6 @@ def test_colours_tell_the_strategies_apart_where_dashes_would_repeat() -> None:
     assert len({(curve.look, curve.dash) for curve in curves}) == 14
     assert {curve.dash for curve in curves} == {0, 1}
     assert len({COLOURS[curve.look % len(COLOURS)] for curve in curves}) == 7
-
-
-def test_a_strategy_without_a_loss_where_it_acts_is_not_drawn() -> None:
-    lost = {256: "undefined", 512: "undefined", 1024: "undefined"}
-    frame = pd.concat([rows("a", lost=lost), rows("a", strategy="window", lost=lost), rows("a", strategy="wrap")])
-    assert list(meant(frame)["strategy"].unique()) == ["none", "wrap"]
-    inside = frame[frame["length"] == 128]
-    assert list(meant(inside)["strategy"].unique()) == ["none", "window", "wrap"]
 
 
 def test_runs_are_labelled_by_name_where_it_says_more() -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from summaries import SCORED, SPREAD, frames, row
 
-from pe_cli import collection, files, reports
+from pe_cli import collection, files, plots, reports
 from pe_cli.collection import Comparison, lost, read_rows, tables
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS
 from pe_cli.evaluation import COLUMNS, OF_TASKS
@@ -277,6 +278,43 @@ def test_tasks_of_one_seed_rank_by_the_same_instances() -> None:
 def comparison_of(rows: list[dict[str, Any]], runs: list[dict[str, Any]] | None = None) -> Comparison:
     all_rows, windows = frames(rows)
     return Comparison(runs or [], all_rows, summarise(all_rows, windows, rows[0]["name"]))
+
+
+def test_strategies_without_an_effect_are_neither_in_tables_nor_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No effect: no loss beyond the training length, or refused beyond the trained length of a part alone."""
+    drawn: list[pd.DataFrame] = []
+    monkeypatch.setattr(plots, "plot_comparison", lambda rows, *more: drawn.append(rows))
+
+    def shown(rows: list[dict[str, Any]]) -> list[str]:
+        found = comparison_of(rows)
+        collection.draw(found, tmp_path, "x")
+        pairs = drawn[-1][["name", "strategy"]].drop_duplicates().itertuples(index=False)
+        labels = [reports.label(name, strategy) for name, strategy in pairs]
+        for table in tables(found, []):
+            assert sorted(entry["run"] for entry in table.rows) == sorted(labels)
+        return labels
+
+    def of(strategy: str, *statuses: str, seed: int = 1) -> list[dict[str, Any]]:
+        return [
+            row("a", 2.0 if status == "ok" else None, seed, strategy=strategy, length=length, status=status)
+            for length, status in zip((16, 64, 128), statuses, strict=False)
+        ]
+
+    own = of("none", "ok", "undefined", "undefined")
+    assert shown([*own, *of("window", "ok", "undefined", "undefined"), *of("wrap", "ok", "ok", "undefined")]) == [
+        "a",
+        "a + wrap",
+    ]
+    assert shown([*own, *of("log_n", "ok", "ok", "refused")]) == ["a"]
+    assert shown([*own, *of("wrap", "ok", "ok", "ok"), *of("wrap", "ok", "diverged", "diverged", seed=2)]) == [
+        "a",
+        "a + wrap",
+    ]
+    assert len(drawn[-1]) == 9, "what a seed lost is drawn to be told"
+    assert shown([*of("none", "ok"), *of("wrap", "ok")]) == ["a"]
+    assert shown(of("wrap", "ok", "refused")) == ["a + wrap"], "without it there would be nothing"
 
 
 def test_each_table_says_its_protocol_its_characters_and_its_largest_id() -> None:
