@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,9 @@ def collect(outcomes: Sequence[Outcome], baseline: Baseline, refused: Sequence[R
     if not rows:
         return Comparison(runs, pd.DataFrame(columns=list(ROW_COLUMNS)), pd.DataFrame(columns=list(SUMMARY_COLUMNS)))
     all_rows = pd.concat(rows, ignore_index=True)[list(ROW_COLUMNS)]
-    diverged = {outcome.planned.name for outcome in outcomes if outcome.status == "diverged"}
     all_windows = pd.concat(windows, ignore_index=True)
     varied = variants(outcomes, baseline.name)
-    summary = summarise(all_rows, all_windows, baseline.name, diverged, varied, baseline.strategy)
+    summary = summarise(all_rows, all_windows, baseline.name, diverged(runs), varied, baseline.strategy)
     several = any(variant.variation for variant in varied.values())
     kept = orderings(summary, all_windows, varied) if several else None
     return Comparison(runs, all_rows, summary, list(notes), kept)
@@ -98,6 +97,11 @@ def variants(outcomes: Sequence[Outcome], baseline: str) -> dict[str, Varied]:
     planned = [outcome.planned for outcome in outcomes]
     baselines = {run.variation: run.name for run in planned if run.base == baseline}
     return {run.name: Varied(run.base, run.variation, baselines.get(run.variation, "")) for run in planned}
+
+
+def diverged(runs: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The names of which a seed diverged in training."""
+    return {run["name"] for run in runs if run["status"] == "diverged"}
 
 
 def lost(rows: pd.DataFrame) -> list[tuple[str, str]]:
@@ -136,7 +140,7 @@ def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
         with files.failing("remove", picture):
             picture.unlink(missing_ok=True)  # an older one would show other numbers
         if (rows["status"] == "ok").any():
-            plots.plot_comparison(rows, picture, title)
+            plots.plot_comparison(rows, picture, title, diverged(comparison.runs))
             pictures.append(picture)
     return pictures
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,13 +25,15 @@ _BANDS = {1: "95 % intervals over windows", 2: "from one seed to the other"}
 class Curve:
     """A run, or the seeds of a config, under one strategy. `look` and `dash` number its colour and dashes.
 
-    A config has its own colour, and a strategy its dashes; the other way round where these would be too many.
+    A config has its own colour, and a strategy its dashes; the other way round where these would be too many. Rows may
+    lack seeds that `diverged` in training.
     """
 
     label: str
     look: int
     dash: int
     rows: pd.DataFrame
+    diverged: bool = False
 
     @property
     def drawn(self) -> pd.DataFrame:
@@ -74,8 +76,10 @@ def of_strategies(rows: pd.DataFrame) -> list[Curve]:
     return curves
 
 
-def of_configs(rows: pd.DataFrame) -> list[Curve]:
+def of_configs(rows: pd.DataFrame, diverged: Collection[str] = ()) -> list[Curve]:
     """A curve for each config and strategy; the seeds of a config differ in the end of the run's name alone.
+
+    Of the names in `diverged`, seeds diverged in training and have no rows.
 
     Bands are over seeds alone: all runs are measured on the same windows, so that intervals over windows would
     overlap where paired differences are clear.
@@ -96,7 +100,7 @@ def of_configs(rows: pd.DataFrame) -> list[Curve]:
             part = of_config[of_config["strategy"] == strategy]
             look, dash = (place, number) if by_strategy else (number, place)
             if len(part):
-                curves.append(Curve(printed(label(called, strategy)), look, dash, part))
+                curves.append(Curve(printed(label(called, strategy)), look, dash, part, name in diverged))
     return curves
 
 
@@ -132,6 +136,8 @@ def not_drawn(curves: Sequence[Curve]) -> list[str]:
     labels: dict[str, list[str]] = {}
     for curve in curves:
         last = curve.drawn["length"].max() if len(curve.drawn) else 0
+        if curve.diverged and last:
+            labels.setdefault("without the seeds that diverged in training, which flatters", []).append(curve.label)
         beyond = sorted(length for length in curve.rows["length"].unique() if length > last)
         seeds = curve.rows["seed"].nunique()
         for status, rows in curve.rows[~curve.rows["drawn"]].groupby("status", sort=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,14 +54,14 @@ def plot_extrapolation(rows: pd.DataFrame, path: Path, title: str) -> None:
         save(_by_length(curves.of_strategies(rows), title), path)
 
 
-def plot_comparison(rows: pd.DataFrame, path: Path, title: str) -> None:
+def plot_comparison(rows: pd.DataFrame, path: Path, title: str, diverged: Collection[str] = ()) -> None:
     """All rows of every run of a comparison: a curve per config and strategy, over its seeds.
 
-    `rows` has the columns of extrapolation.csv and `name`, the config's name. RunError, with the file named, for
-    whatever goes wrong.
+    `rows` has the columns of extrapolation.csv and `name`, the config's name. Of the names in `diverged`, seeds
+    diverged in training. RunError, with the file named, for whatever goes wrong.
     """
     with drawing(path):
-        save(_by_length(curves.of_configs(rows), title), path)
+        save(_by_length(curves.of_configs(rows, diverged), title), path)
 
 
 def plot_run(

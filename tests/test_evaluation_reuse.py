@@ -18,7 +18,7 @@ def evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     in_this_process(monkeypatch)
     monkeypatch.chdir(tmp_path)
     for name in ("plot_extrapolation", "plot_comparison"):
-        monkeypatch.setattr(plots, name, lambda rows, path, title: path.write_bytes(b"picture"))
+        monkeypatch.setattr(plots, name, lambda rows, path, *more: path.write_bytes(b"picture"))
     done: list[str] = []
     real = Evaluation.run
 

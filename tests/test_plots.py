@@ -121,6 +121,17 @@ def test_what_is_not_drawn_is_told() -> None:
     assert not_drawn(of_configs(both)) == ["all: skipped beyond 512"]
 
 
+def test_seeds_that_diverged_in_training_are_told() -> None:
+    """They have no rows, and the curve is the mean of the others."""
+    lost = dict.fromkeys(LENGTHS, "undefined")
+    parts = [rows("rope", seeds=(1, 3)), rows("rope", strategy="wrap", seeds=(1, 3)), rows("t5", encoding="t5")]
+    parts += [rows("rope", strategy="zero", seeds=(1, 3), lost=lost)]
+    assert not_drawn(of_configs(pd.concat(parts), {"rope", "gone"})) == [
+        "rope, rope + wrap: without the seeds that diverged in training, which flatters",
+        "rope + zero: undefined",
+    ]
+
+
 def test_colours_tell_fourteen_runs_apart_and_with_markers_many_more() -> None:
     assert len(set(COLOURS)) == 14
     pairs = {(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i in range(154)}

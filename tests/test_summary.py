@@ -370,6 +370,14 @@ def test_fewer_blocks_than_asked_for_are_said_of_same_targets_alone() -> None:
     assert "holds 4 blocks of 8" in note
 
 
+def test_a_picture_knows_whose_seeds_diverged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(plots, "plot_comparison", lambda *arguments: given.extend(arguments))
+    runs = [{"name": "a", "status": "finished"}, {"name": "a", "status": "diverged"}, {"name": "b", "status": "failed"}]
+    collection.draw(comparison_of([row("a", 2.0), row("b", 2.0)], runs), tmp_path, "x")
+    assert given[-1] == {"a"}
+
+
 def test_runs_that_failed_at_every_length_are_found() -> None:
     """What is undefined or skipped is a result; running out of memory wherever it was tried is a failure."""
     full: dict[str, Any] = {"status": "out_of_memory", "reason": "too large"}

@@ -109,7 +109,7 @@ def one_after_another(
     return outcomes
 
 
-def stub(rows: Any, path: Path, title: str) -> None:
+def stub(rows: Any, path: Path, title: str, diverged: Any = ()) -> None:
     path.write_bytes(b"picture")
 
 
