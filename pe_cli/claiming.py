@@ -11,11 +11,10 @@ from typing import Any
 from pe_cli import claim_tables, claims, comparison, runs, verdicts
 from pe_cli.claims import Claim
 from pe_cli.commands import command_line, show
-from pe_cli.comparing import Watching, listed
+from pe_cli.comparing import STOPPED, Watching, listed
 from pe_cli.console import Console
-from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
 from pe_cli.errors import ConfigError, Interrupted, RunFailed
-from pe_cli.execution import Settings, execute
+from pe_cli.execution import execute, prepared
 from pe_cli.signals import interruptible
 from pe_cli.verdicts import Result
 from pe_cli.versions import machine
@@ -41,23 +40,17 @@ class Request:
 
 def check(request: Request) -> None:
     console = Console(request.quiet)
-    device = choose_device(request.device)
     found, wrong = claims.found(files_of(request), request.seeds, request.overrides)
     if wrong:
         raise ConfigError(listed([(text.partition(":")[0], text) for text in wrong]))
     planned = {run.directory: run for claim in found for run in claim.planned}
-    for run in planned.values():
-        choose_precision(run.experiment.training.precision, device)
+    settings, jobs = prepared(planned.values(), request.out, request.device, request.threads, request.jobs)
     for note in dict.fromkeys(note for claim in found for note in claim.notes):
         console.warn(note)
-    root = request.out / "runs"
     if request.dry_run:
-        show_plan(console, request, found, root)
+        show_plan(console, request, found, settings.root)
         return
-    jobs = request.jobs or (min(usable_cores(), max(1, len(planned))) if device.type == "cpu" else 1)
-    threads = choose_threads(request.threads, jobs)
-    runs.writable(root)
-    settings = Settings(root, str(device), threads, force=False)
+    runs.writable(settings.root)
     started = time.monotonic()
     results: list[Result] = []
     written: list[Path] = []
@@ -70,7 +63,7 @@ def check(request: Request) -> None:
             if (number := received()) is not None:
                 raise Interrupted("interrupted while a run was asked", number)
 
-        watching = Watching(display, root)
+        watching = Watching(display)
         for number, claim in enumerate(found, start=1):
             outcomes = execute(claim.planned, settings, jobs, watching, received)
             if received() is not None:
@@ -81,16 +74,16 @@ def check(request: Request) -> None:
                 break
             minutes = (time.monotonic() - started) / 60
             facts = [
-                f"Made by `{command_line()}` in {minutes:.1f} minutes, {jobs} at a time with {threads} "
-                f"thread{'s' if threads > 1 else ''} each; runs that were there already are not trained again; "
-                f"{machine(device)}."
+                f"Made by `{command_line()}` in {minutes:.1f} minutes, {jobs} at a time with {settings.threads} "
+                f"thread{'s' if settings.threads > 1 else ''} each; runs that were there already are not trained "
+                f"again; {machine(settings.device)}."
             ]
             written = claim_tables.write(results, len(found) - number, request.out, facts)
             console.note(f"{claim.name}: {results[-1].verdict}")
         stopped = received()
     report(console, request, results, len(found) - len(results), written)
     if stopped is not None:
-        raise Interrupted("interrupted; finished runs are kept, and the same command goes on with the rest", stopped)
+        raise Interrupted(STOPPED, stopped)
     bad = {run.planned.directory: run for result in results for run in result.outcomes if run.status != "finished"}
     if bad:
         problems = [(name, f"{name}: {run.status}: {run.reason}") for name, run in bad.items()]

@@ -12,9 +12,8 @@ from pe_cli.collection import Comparison
 from pe_cli.commands import command_line, show
 from pe_cli.comparison import Outcome, Plan, Variation
 from pe_cli.console import Console
-from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
-from pe_cli.execution import Message, Settings, execute
+from pe_cli.execution import Message, execute, prepared
 from pe_cli.experiment import Experiment, directory_name
 from pe_cli.progress import Display
 from pe_cli.signals import interruptible
@@ -29,6 +28,7 @@ WINDOWS, QUICK_WINDOWS = "evaluation.windows", "8"
 QUICK_MAX_LEN = 1024
 MOST_LINES = 15
 """of an error."""
+STOPPED = "interrupted; finished runs are kept, and the same command goes on with the rest"
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Request:
 class Watching:
     """The runs told to a display; each ended run is a line at once."""
 
-    def __init__(self, display: Display, root: Path) -> None:
-        self.display, self.root = display, root
+    def __init__(self, display: Display) -> None:
+        self.display = display
 
     def progress(self, message: Message) -> None:
         self.display.update(message.run, message.done, message.total, message.detail)
@@ -96,7 +96,6 @@ def line_of(outcome: Outcome) -> str:
 
 def compare(request: Request) -> None:
     console = Console(request.quiet)
-    device = choose_device(request.device)
     if request.force and request.resume:
         raise ConfigError("--force begins again and --resume goes on: give one of them")
     configs = comparison.expand(request.configs)
@@ -109,38 +108,32 @@ def compare(request: Request) -> None:
         raise ConfigError(f"--name: {error}") from None
     plan = checked_plan(request, configs)
     baseline = comparison.baseline_of(plan.runs, request.baseline)
-    for run in plan.runs:
-        choose_precision(run.experiment.training.precision, device)
+    settings, jobs = prepared(plan.runs, request.out, request.device, request.threads, request.jobs, request.force)
     for note in [*plan.notes, *(f"left out: {config.reason}" for config in plan.refused)]:
         console.warn(note)
-    jobs = request.jobs or (min(usable_cores(), len(plan.runs)) if device.type == "cpu" else 1)
-    threads = choose_threads(request.threads, jobs)
-    root = request.out / "runs"
     if request.dry_run:
-        show_plan(console, request, plan, root)
+        show_plan(console, request, plan, settings.root)
         return
-    runs.writable(root)
+    runs.writable(settings.root)
     runs.writable(request.out / name)
     started = time.monotonic()
     with (
         interruptible(console.restore) as received,
         console.display("runs", len(plan.runs)) as display,
     ):
-        settings = Settings(root, str(device), threads, request.force)
-        watching = Watching(display, root)
-        outcomes = execute(plan.runs, settings, jobs, watching, received, request.fail_fast)
+        outcomes = execute(plan.runs, settings, jobs, Watching(display), received, request.fail_fast)
         stopped = received()
     seconds = time.monotonic() - started
     found = collection.collect(outcomes, baseline, plan.refused)
     trained = sum(run["seconds"] or 0.0 for run in found.runs)
     facts = [
-        f"made by `{command_line()}` in {seconds / 60:.1f} minutes, {jobs} runs at a time with {threads} "
-        f"thread{'s' if threads > 1 else ''} each; trainings took {trained / 60:.1f} minutes in all, and what is "
-        f"finished is not trained again; {machine(device)}",
+        f"made by `{command_line()}` in {seconds / 60:.1f} minutes, {jobs} runs at a time with {settings.threads} "
+        f"thread{'s' if settings.threads > 1 else ''} each; trainings took {trained / 60:.1f} minutes in all, and what "
+        f"is finished is not trained again; {machine(settings.device)}",
     ]
     report(console, request, found, name, facts)
     if stopped is not None:
-        raise Interrupted("interrupted; finished runs are kept, and the same command goes on with the rest", stopped)
+        raise Interrupted(STOPPED, stopped)
     bad = [(run.planned.directory, line_of(run)) for run in outcomes if run.status != "finished"]
     bad += [(str(config.config), config.reason) for config in plan.refused]
     bad += [(run, f"{run}: no length could be evaluated: {why}") for run, why in collection.lost(found.rows)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
@@ -18,6 +18,7 @@ import torch
 from pe_cli import sources
 from pe_cli.comparison import Outcome, Planned
 from pe_cli.config import Experiment
+from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
 from pe_cli.errors import Interrupted, PeError, RunError, RunFailed
 from pe_cli.evaluation import is_out_of_memory
 from pe_cli.extrapolation import draw, extrapolate, is_current, open_evaluation
@@ -33,12 +34,23 @@ MESSAGE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Settings:
-    """What all runs of a comparison share."""
+    """What all runs of a command share."""
 
     root: Path
-    device: str
+    device: torch.device
     threads: int
     force: bool
+
+
+def prepared(
+    planned: Collection[Planned], out: Path, device: str, threads: int | None, jobs: int | None, force: bool = False
+) -> tuple[Settings, int]:
+    """What all runs share, and how many are made at a time. ConfigError for what this machine does not offer."""
+    place = choose_device(device)
+    for run in planned:
+        choose_precision(run.experiment.training.precision, place)
+    at_once = jobs or (min(usable_cores(), max(1, len(planned))) if place.type == "cpu" else 1)
+    return Settings(out / "runs", place, choose_threads(threads, at_once), force), at_once
 
 
 @dataclass(frozen=True)
@@ -214,16 +226,15 @@ def train_and_evaluate(
 ) -> Outcome:
     """Train or go on, then evaluate and write the tables of the run; what is there already is reused."""
     torch.set_num_threads(settings.threads)
-    device = torch.device(settings.device)
     path = settings.root / planned.directory
     experiment = planned.experiment
     resume = path.exists() and not settings.force
     run = create(settings.root, experiment.name, planned.identity, experiment.seed, force=settings.force, resume=resume)
     corpus = sources.load(experiment.data, run.text("alphabet") if run.info else None)
-    run = train_run(run, experiment, corpus, device, sender, received)
+    run = train_run(run, experiment, corpus, settings.device, sender, received)
     if run.status != "finished":
         return Outcome(planned, run.status, run.info.get("reason"), run.path)
-    evaluation = open_evaluation(open_trained(run, device), experiment.evaluation)
+    evaluation = open_evaluation(open_trained(run, settings.device), experiment.evaluation)
     if is_current(evaluation):
         return Outcome(planned, "finished", None, run.path)
     total, fed = sum(evaluation.planned_chars().values()), 0
