@@ -145,9 +145,9 @@ def document(results: Sequence[Result], left: int, facts: Sequence[str]) -> str:
     return "\n\n".join([*head, whole, *(section(result).rstrip() for result in results)]) + "\n"
 
 
-def write(results: Sequence[Result], left: int, folder: Path, facts: Sequence[str]) -> list[Path]:
-    """claims.csv and claims.md, which names `left` claims that are still to come."""
+def write(results: Sequence[Result], left: int, folder: Path, name: str, facts: Sequence[str]) -> list[Path]:
+    """NAME.csv and NAME.md, which says that `left` claims are still to come."""
     rows: list[Mapping[str, Any]] = [files.plain(row(result, one)) for result in results for one in result.judged]
-    files.write_csv(folder / "claims.csv", rows, COLUMNS)
-    files.write_text(folder / "claims.md", document(results, left, facts))
-    return [folder / "claims.md", folder / "claims.csv"]
+    files.write_csv(folder / f"{name}.csv", rows, COLUMNS)
+    files.write_text(folder / f"{name}.md", document(results, left, facts))
+    return [folder / f"{name}.md", folder / f"{name}.csv"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,8 @@ class Request:
 
 def check(request: Request) -> None:
     console = Console(request.quiet)
-    found, wrong = claims.found(files_of(request), request.seeds, request.overrides)
+    files = files_of(request)
+    found, wrong = claims.found(files, request.seeds, request.overrides)
     if wrong:
         raise ConfigError(listed([(text.partition(":")[0], text) for text in wrong]))
     planned = {run.directory: run for claim in found for run in claim.planned}
@@ -78,7 +79,7 @@ def check(request: Request) -> None:
                 f"thread{'s' if settings.threads > 1 else ''} each; runs that were there already are not trained "
                 f"again; {machine(settings.device)}."
             ]
-            written = claim_tables.write(results, len(found) - number, request.out, facts)
+            written = claim_tables.write(results, len(found) - number, request.out, name_of(request, files), facts)
             console.note(f"{claim.name}: {results[-1].verdict}")
         stopped = received()
     report(console, request, results, len(found) - len(results), written)
@@ -98,6 +99,11 @@ def files_of(request: Request) -> list[Path]:
     if not found:
         raise ConfigError(f"there is no claim file {DEFAULT / '*.yaml'} in {Path.cwd()}; name one: pe claims FILE")
     return found
+
+
+def name_of(request: Request, files: Sequence[Path]) -> str:
+    """`claims`, and where files are named one of their own: the verdicts on some do not replace those on all."""
+    return f"claims-{comparison.default_name(files, quick=False)}" if request.files else "claims"
 
 
 def show_plan(console: Console, request: Request, found: list[Claim], root: Path) -> None:

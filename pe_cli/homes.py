@@ -35,7 +35,7 @@ def _with_home(problem: Problem, stated: Stated) -> Problem:
         parent, _, key = canonical(problem.key).rpartition(".")
         return problem._replace(text=f"unknown key; write `{key}:` under `{parent}:`")
     fitting = [home for home in homes if canonical(leaf) == home.rpartition(".")[-1]]
-    if not fitting:
+    if not fitting and problem.text.startswith("unknown key"):
         close = difflib.get_close_matches(canonical(leaf), [home.rpartition(".")[-1] for home in homes], n=1)
         fitting = [home for home in homes if home.rpartition(".")[-1] in close]
     if not fitting:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from pe_cli.errors import canonical, nearest, refused
+from pe_cli.errors import Problem, canonical, nearest, refused
 from pe_cli.schema import shown
 
 T = TypeVar("T")
@@ -43,6 +43,20 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         """All names, sorted."""
         return sorted(self.classes)
+
+    def explained(
+        self, problems: Iterable[Problem], name: str, options: Callable[[type[T]], Container[str]]
+    ) -> list[Problem]:
+        """With those that have it, where the class of this name does not have an option."""
+        found = []
+        for one in problems:
+            if one.known is not None and one.text.startswith("unknown key"):
+                owners = [other for other in self.names() if one.key in options(self.classes[other])]
+                elsewhere = f"; it is an option of {', '.join(owners)}" if owners else ""
+                text = one.text.replace("unknown key", f"{name} has no such option", 1)
+                one = one._replace(text=text + elsewhere)
+            found.append(one)
+        return found
 
     def find(self, name: str, key: str = "") -> type[T]:
         """The class of a name; SectionError, at `key`, with the nearest name where there is none."""

@@ -146,7 +146,10 @@ def variation(text: str) -> tuple[str, dict[str, str]]:
     """`training.learning_rate=0.005,training.muon_learning_rate=0.01`: how it is called in tables, and its values."""
     from pe_cli.stated import Typed, printable
 
-    changes = settings(re.split(r",(?=[\w.\-]+=)", text), "--vary")
+    pairs = re.split(r",(?=[\w.\-]+=)", text)
+    changes = settings(pairs, "--vary")
+    if len(changes) < len(pairs):
+        raise ConfigError(f"--vary {text}: gives a key twice; each further recipe is a --vary of its own")
     for key in changes:
         if key in ("name", "seed") or key.partition(".")[0] == "evaluation":
             raise ConfigError(f"--vary {text}: {key}: takes what changes the training: seeds have --seeds")
@@ -249,6 +252,9 @@ def seed_list(text: str | None, first: int) -> list[int] | None:
     if text is None:
         return None
     if "," not in text:
-        return [first + number for number in range(whole_number(text, "--seeds", least=1, most=MOST_SEEDS))]
+        count = whole_number(text, "--seeds", least=1, most=MOST_SEEDS)
+        if first + count - 1 > LARGEST:
+            raise ConfigError(f"--seeds {text}: seed {first} and the next ones go beyond the largest, {LARGEST}")
+        return [first + number for number in range(count)]
     seeds = [whole_number(part, "--seeds", least=0) for part in text.rstrip(",").split(",")]
     return sorted(set(seeds))

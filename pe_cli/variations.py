@@ -55,7 +55,8 @@ def kept(recipe: str, rows: Sequence[dict[str, Any]], orderings: pd.DataFrame) -
     both = [
         (row["value "], other) for row in rows if "value " in row and (other := row.get(f"value {recipe}")) is not None
     ]
-    tau = stats.kendalltau(*zip(*both, strict=True)).statistic if len(both) > 1 else float("nan")
+    known = len(both) > 1 and len(orderings) > 0  # else their order is that of chance
+    tau = stats.kendalltau(*zip(*both, strict=True)).statistic if known else float("nan")
     counts = orderings["verdict"].value_counts()
     words = ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in ("same", "unclear", "reversed", "unknown") if verdict in counts

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
-from pe_cli.errors import Problem, SectionError, canonical, refused
+from pe_cli.errors import SectionError, canonical, refused
 from pe_cli.named import Registry
 from pe_cli.schema import problems, shown
 
@@ -55,17 +55,10 @@ def canonical_block(block: Any) -> dict[str, Any]:
     try:
         parsed = cls.Options.model_validate(options)
     except ValidationError as error:
-        raise SectionError([_with_owners(problem, cls.name) for problem in problems(error)]).of(cls.name) from None
+        raise SectionError(
+            _encodings.explained(problems(error), cls.name, lambda other: other.Options.model_fields)
+        ).of(cls.name) from None
     return {"name": cls.name, **parsed.model_dump(mode="json")}
-
-
-def _with_owners(problem: Problem, name: str) -> Problem:
-    """For a key that the encoding does not have: the encodings that do."""
-    if problem.known is None or not problem.text.startswith("unknown key"):
-        return problem
-    owners = [other for other in names() if problem.key in encoding_class(other).Options.model_fields]
-    elsewhere = f"; it is an option of {', '.join(owners)}" if owners else ""
-    return problem._replace(text=problem.text.replace("unknown key", f"{name} has no such option", 1) + elsewhere)
 
 
 def nested_block(block: Any) -> dict[str, Any]:

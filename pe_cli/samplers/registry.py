@@ -36,7 +36,9 @@ def canonical_block(block: Any) -> dict[str, Any]:
     try:
         options = cls.Options.model_validate(stated)
     except ValidationError as error:
-        raise SectionError(problems(error)).of(cls.name) from None
+        raise SectionError(_samplers.explained(problems(error), cls.name, lambda other: other.Options.model_fields)).of(
+            cls.name
+        ) from None
     return {"name": cls.name, **options.model_dump(mode="json")}
 
 
