@@ -57,16 +57,17 @@ def extrapolation(title: str, rows: Sequence[Mapping[str, Any]], facts: Sequence
 
 
 def by_depth(windows: pd.DataFrame) -> list[Table]:
-    """Exact match by depth and length of one strategy after the other, from the rows of windows.csv."""
+    """Exact match, then margin, by depth and length of one strategy after the other, from the rows of windows.csv."""
     tables = []
     placed = windows[windows["depth"].notna()]
-    placed = placed.assign(exact=placed["right_chars"] == placed["scored_chars"])
+    placed = placed.assign(exact=placed["right_chars"] == placed["scored_chars"], margin=placed["margin"].astype(float))
     for strategy, part in placed.groupby("strategy", sort=False):
-        shares = part.pivot_table(index="depth", columns="length", values="exact", aggfunc="mean")
-        columns = [Column("depth", "depth", ".2f"), *(Column(str(length), str(length), ".2f") for length in shares)]
-        rows = [{"depth": depth, **dict(zip(map(str, shares), row, strict=True))} for depth, row in
-                zip(shares.index, shares.to_numpy(), strict=True)]  # fmt: skip
-        tables.append(Table(f"Exact match by depth and length ({strategy})", columns, rows))
+        for key, called, form in (("exact", "Exact match", ".2f"), ("margin", "Margin in nats", "+.2f")):
+            means = part.pivot_table(index="depth", columns="length", values=key, aggfunc="mean")
+            columns = [Column("depth", "depth", ".2f"), *(Column(str(length), str(length), form) for length in means)]
+            rows = [{"depth": depth, **dict(zip(map(str, means), row, strict=True))} for depth, row in
+                    zip(means.index, means.to_numpy(), strict=True)]  # fmt: skip
+            tables.append(Table(f"{called} by depth and length ({strategy})", columns, rows))
     return tables
 
 

@@ -204,7 +204,8 @@ def _fitted_to_data(experiment: Experiment, stated: Stated) -> Experiment:
     data, evaluation, training = experiment.data, experiment.evaluation, experiment.training
     is_task = not isinstance(data, str)
     if "protocols" in evaluation.model_fields_set and (INSTANCES in evaluation.protocols) != is_task:
-        right = f"a task has the protocol {INSTANCES}" if is_task else f"{INSTANCES} is the protocol of tasks"
+        of_texts = ", ".join(name for name in PROTOCOLS if name != INSTANCES)
+        right = f"a task has the protocol {INSTANCES}" if is_task else f"a text has {of_texts}"
         place = stated.place("evaluation.protocols")
         raise ConfigError(f"{place}evaluation.protocols: {right}, not {', '.join(evaluation.protocols)}")
     if isinstance(data, str):

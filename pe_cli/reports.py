@@ -28,8 +28,8 @@ PROTOCOLS = {
     ),
     INSTANCES: (
         "instances: fresh instances of the task at every length; the characters of the answer count, each given the "
-        "right ones before it; exact match: answers with every character the likeliest one, which is what greedy "
-        "generation would write; accuracy: the share of such characters"
+        "right ones before it; exact match: answers with every such character the likeliest one, which greedy "
+        "generation would write too; accuracy: the share of such characters"
     ),
 }
 
@@ -167,6 +167,7 @@ LONGEST = (
 )
 OVER_SEEDS = {"loss_interval": Column("spread", "spread", ".3f"), "clear": Column("seeds_needed", "seeds needed")}
 """Where there are several seeds: further columns, each after another."""
+OTHER_TEXT = "of these very characters: on others the losses of all runs would differ"
 NEEDED = (
     "spread: standard deviation of the loss over seeds; seeds needed: how many would find a difference of the observed "
     "size in 80 of 100 experiments (paired t-test at 5 %), from a size and a spread that few seeds tell roughly"
@@ -198,7 +199,7 @@ def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFram
         "rank: 1 + the number of runs that are clearly better by the same rule, taken for every pair of runs without "
         "a correction for their number; runs that no other one beats clearly share the first",
         scope(rows[rows["length"] == length]),
-        "intervals: over seeds (Student's t)" if several else "intervals: over windows (bootstrap), one seed",
+        f"intervals: over seeds (Student's t), {OTHER_TEXT}" if several else "intervals: over windows, one seed",
         *([NEEDED] if several else []),
         *reasons(records(rows[rows["status"] != "refused"])),
     ]

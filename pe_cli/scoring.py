@@ -62,7 +62,8 @@ def answer_losses(
     """Losses of the characters that count in each instance, given all the right ones before them.
 
     To write the likeliest character every time gives the whole answer exactly where each of its characters is the
-    likeliest after the right ones before it: one pass tells what greedy generation would write. Equal logits count
+    likeliest after the right ones before it: one pass tells what greedy generation would write, unless the model is
+    shown its windows in pieces. Equal logits count
     as a mistake unless the right character comes first in the alphabet, as they would be there. Where ids are drawn
     at random, the instances take the draws of the sampler in turn.
     """

@@ -324,3 +324,14 @@ def test_a_dry_run_lists_the_directories(folder: Path) -> None:
     assert [line for line in lines if not line.startswith("results/runs/")] == []
     assert [claim["name"] for claim in run("--dry-run", "--json").json] == ["a", "b"]
     assert not (folder / "results").exists()
+
+
+def test_named_files_have_a_report_of_their_own(folder: Path) -> None:
+    path = claim_file(folder)
+    assert run().code == 0
+    of_all = (folder / "results" / "claims.md").read_bytes()
+    done = run(path)
+    assert done.code == 0, done.err
+    assert "results/claims-first.md" in done.out
+    assert (folder / "results" / "claims-first.csv").is_file()
+    assert (folder / "results" / "claims.md").read_bytes() == of_all

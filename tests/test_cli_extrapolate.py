@@ -17,6 +17,7 @@ from small_runs import config_file, read_csv, refused, stub, text_file
 from pe_cli import plots, text_evaluation
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS
+from pe_cli.runs import RUN_FILES
 
 
 def trained(folder: Path, **changes: Any) -> Path:
@@ -199,6 +200,7 @@ def test_protocols_stand_in_one_table_and_their_cost_is_said_before(rope: Path) 
         ("non_overlapping", "32", "250", "31"),
     ]
     assert (rope / "positions.png").is_file()
+    assert {path.name for path in rope.iterdir()} <= {*RUN_FILES}
     assert extrapolate(rope, "--lengths", "32", "--strategy", "none").code == 0
     assert not (rope / "positions.png").exists(), "same_targets has the ends of windows alone"
     refused(extrapolate(rope, "--protocol", "same_target"), "'same_target'", "did you mean 'same_targets'?")
@@ -220,6 +222,7 @@ def test_where_characters_look_is_measured_on_request(rope: Path) -> None:
     assert str(rope / "attention.csv") in done.out
     assert (rope / "attention.png").read_bytes().startswith(b"\x89PNG")
     assert (rope / "attention.png").stat().st_size > 20_000
+    assert {path.name for path in rope.iterdir()} <= {*RUN_FILES}, "a new training removes all that is of the old one"
     again = extrapolate(rope, *asked, "--json").json["attention"]
     assert [float(row["entropy"]) for row in rows] == [row["entropy"] for row in again]
 

@@ -84,6 +84,12 @@ def test_seeds_that_are_none(text: str) -> None:
         seed_list(text, 7)
 
 
+def test_seeds_beyond_the_largest_are_refused() -> None:
+    assert seed_list("2", 2**63 - 2) == [2**63 - 2, 2**63 - 1]
+    with pytest.raises(ConfigError, match="--seeds 2: seed 9223372036854775807 and the next ones"):
+        seed_list("2", 2**63 - 1)
+
+
 def test_seeds_share_everything_but_the_end_of_the_directory(tmp_path: Path) -> None:
     runs = planned(config_file(tmp_path / "rope.yaml", encoding="rope"), seeds="1,2").runs
     assert [run.directory.rsplit("-s", 1)[1] for run in runs] == ["1", "2"]
@@ -196,8 +202,18 @@ def test_the_baseline_may_be_a_run_with_a_strategy(tmp_path: Path) -> None:
     assert baseline_of(runs, "learned + wrap") == ("learned", "wrap")
     with pytest.raises(ConfigError, match="learned is not evaluated with zero; name it in --strategy"):
         baseline_of(runs, "learned + zero")
-    with pytest.raises(ConfigError, match="'wrapp' is not known; did you mean 'wrap'"):
+    with pytest.raises(ConfigError, match=r"--baseline learned \+ wrapp: .*'wrapp' is not known; did you mean 'wrap'"):
         baseline_of(runs, "learned + wrapp")
+    with pytest.raises(ConfigError, match=r"--baseline learned \+ : "):
+        baseline_of(runs, "learned + ")
+
+
+def test_without_a_run_alone_the_baseline_is_the_first_run_with_its_first_strategy(tmp_path: Path) -> None:
+    blocks: list[object] = [{"name": "sinks", "sinks": 2}, "wrap"]
+    path = config_file(tmp_path / "learned.yaml", encoding="learned", evaluation={"strategies": blocks})
+    assert baseline_of(planned(path).runs, None) == ("learned", "sinks(sinks=2)")
+    path = config_file(tmp_path / "rope.yaml", encoding="rope", evaluation={"strategies": ["window", "all"]})
+    assert baseline_of(planned(path).runs, None) == ("rope", "none")
 
 
 def test_a_comparison_is_called_after_its_configs_or_their_folder() -> None:

@@ -537,7 +537,9 @@ def test_a_task_is_checked_like_a_block(refusal: Callable[..., str]) -> None:
     assert "a task has the protocol instances, not same_targets" in message
     assert "min_length 9 is above max_length 3" in refusal("data: {task: copy, min_length: 9, max_length: 3}")
     assert "did you mean 'task:copy'?" in refusal("data: task_copy")
-    assert "is the protocol of tasks" in refusal("evaluation: {protocols: instances}")
+    assert "a text has same_targets, non_overlapping, sliding, not instances" in refusal(
+        "evaluation: {protocols: instances}"
+    )
 
 
 @pytest.mark.parametrize("name", ["a/b", "", "  ", ".hidden", "..", "a\\nb", "a\\0b", "a\\eb", "é" * 51, "a\\u2028b"])

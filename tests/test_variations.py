@@ -142,3 +142,8 @@ def test_a_recipe_under_which_all_runs_diverge_keeps_no_ordering(found: tuple[An
     [note] = [note for note in table.notes if note.startswith(f"{HALF}: ")]
     assert note.startswith(f"{HALF}: of 3 clear orderings 3 unknown")
     assert table.markdown().count(HALF) == 2, "a column and a note"
+
+
+def test_a_recipe_that_gives_a_key_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="gives a key twice; each further recipe is a --vary of its own"):
+        variation("training.steps=4,training.steps=5")

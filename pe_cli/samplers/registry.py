@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pe_cli.encodings import registry as encodings
-from pe_cli.encodings.base import LARGEST_COUNT, ModelSpec, PositionEncoding
+from pe_cli.encodings.base import LARGEST_COUNT, ModelSpec, PositionEncoding, Sees
 from pe_cli.errors import SectionError, refused
 from pe_cli.named import Registry
 from pe_cli.samplers.base import Sampler
@@ -65,6 +65,9 @@ def build(positions: Any, encoding: Any, spec: ModelSpec) -> PositionEncoding:
     built = encodings.build(encoding, chosen.widened(spec))
     applied = chosen.applied(built)
     if applied is not built:
+        if built.sees is Sees.NOTHING:
+            text = f"{built.name} sees no ids, and {chosen.name} would change nothing; write `positions: sequential`"
+            raise refused("positions", text)
         built.map(lambda part: _with_ids_to_change(part, chosen))
     if chosen.fractional and not built.fractional:
         text = f"{chosen.name} draws ids between whole numbers, which mean nothing to {built.name}"

@@ -66,11 +66,11 @@ def grouped(group: int, offset: float) -> FarIds:
 
 
 def near(strategy: str, stated: int | None, usual: int, train_length: int) -> int:
-    """The window w of a strategy; StrategyRefused where distances below it were not trained."""
-    if stated is not None and stated > train_length:
+    """The window w of a strategy; StrategyRefused where a distance of w was not trained."""
+    if stated is not None and stated >= train_length:
         raise StrategyRefused(
-            f"{strategy} has no meaning with window {stated}: distances below it stay as they are, and training showed "
-            f"those below {train_length}"
+            f"{strategy} has no meaning with window {stated}: distances up to it are seen, and training showed those "
+            f"below {train_length}"
         )
     return stated or max(1, usual)
 

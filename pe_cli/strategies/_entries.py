@@ -44,11 +44,14 @@ def _stated(entry: Any) -> dict[str, Any]:
         entry = parse_value(entry, f"strategy {entry.strip()}")
     if isinstance(entry, Mapping):
         return dict(entry)
-    if not isinstance(entry, str) or not entry.rstrip().endswith(")"):
+    if not isinstance(entry, str) or not {*entry} & {*"()"}:
         return {"name": entry}
     name, _, inside = entry.strip().removesuffix(")").partition("(")
+    if canonical(name) == ALL:
+        raise refused("", f"{shown(entry)}: {ALL} takes no options: it has every strategy by its defaults")
     pairs = [pair.partition("=") for pair in comma_parts(inside)]
-    if not all(equals for _, equals, _ in pairs):
+    closed = entry.rstrip().endswith(")") and inside.count("(") == inside.count(")")
+    if not closed or not all(equals for _, equals, _ in pairs):
         raise refused("", f"{shown(entry)}: write {name.strip() or 'NAME'}(OPTION=VALUE, …)")
     return {"name": name, **{key.strip(): value.strip() for key, _, value in pairs}}
 

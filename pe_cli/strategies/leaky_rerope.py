@@ -26,7 +26,7 @@ class LeakyReRoPE(Strategy):
 
     class Options(StrategyOptions):
         window: PositiveInt | None = None
-        """w, at most the training length. None: half the training length."""
+        """w, below the training length. None: half the training length."""
         stretch: float | None = Field(default=None, ge=1)
         """k. None: the distance T − 1 becomes L − 1."""
         log_n: bool = True

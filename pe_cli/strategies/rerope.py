@@ -25,7 +25,7 @@ class ReRoPE(Strategy):
 
     class Options(StrategyOptions):
         window: PositiveInt | None = None
-        """w, at most the training length. None: half the training length."""
+        """w, below the training length. None: half the training length."""
         log_n: bool = True
         """Whether logits have the logarithmic factor."""
 

@@ -29,7 +29,7 @@ class SelfExtend(Strategy):
 
     class Options(StrategyOptions):
         window: PositiveInt | None = None
-        """W, at most the training length. None: a quarter of the training length."""
+        """W, below the training length. None: a quarter of the training length."""
         group: PositiveInt | None = None
         """G. None: the smallest that keeps to the trained distances."""
         offset: Literal["floored", "exact"] = "floored"

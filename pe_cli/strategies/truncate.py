@@ -16,7 +16,8 @@ class Truncate(Strategy):
 
     Under same_targets that holds by construction, to the last bit: the row repeats the loss at the training length,
     and a strategy has used a longer context where it is below this one. Where more than L characters are scored, as
-    with non_overlapping windows, the window is cut from its end into pieces of L, each read by itself.
+    with non_overlapping windows and in the answers of tasks, the window is cut from its end into pieces of L, each
+    read by itself: there the first characters of a piece have less context than L.
     """
 
     name = "truncate"

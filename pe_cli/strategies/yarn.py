@@ -10,6 +10,7 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from pe_cli.encodings._rotary import Rotary
 from pe_cli.encodings.base import PositionEncoding
+from pe_cli.errors import StrategyRefused
 from pe_cli.strategies._frequencies import blended, most_turns, ordered, ramp, rotation, scaling, tempered, turns
 from pe_cli.strategies._ids import refusal
 from pe_cli.strategies.registry import Strategy, StrategyOptions, register
@@ -58,6 +59,8 @@ class YaRN(Strategy):
         found = rotation(self.name, encoding)
         factor = scaling(self.options.factor, train_length, length)
         if factor == 1:
+            if self.options.attention_factor is not None:
+                raise StrategyRefused("yarn with factor 1 changes nothing: attention_factor would have no effect")
             return encoding
         slow = self.options.beta_slow
         fast = self.options.beta_fast or most_turns(train_length, slow)

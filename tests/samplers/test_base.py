@@ -185,11 +185,17 @@ def test_encodings_that_read_ids_from_the_text_are_refused(block: dict[str, Any]
 @pytest.mark.parametrize("name", registry.names())
 def test_every_encoding_takes_the_ids_of_a_sampler_or_says_why_not(name: str) -> None:
     sizes = {"d_model": 64, "n_heads": 4}
-    structural = "positions" in registry.build(name, SPEC).hooks(0)
+    alone = registry.build(name, SPEC)
     for block in (BLOCKS["randomized"], BLOCKS["shifted"], BLOCKS["scaled"], BLOCKS["skipped"]):
-        fractional = block["name"] != "scaled" or registry.build(name, SPEC).fractional
-        if structural or not fractional:
-            with pytest.raises(ConfigError, match="reads its ids" if structural else "between whole numbers"):
+        why = None
+        if alone.sees is Sees.NOTHING:
+            why = "sees no ids"
+        elif "positions" in alone.hooks(0):
+            why = "reads its ids"
+        elif block["name"] == "scaled" and not alone.fractional:
+            why = "between whole numbers"
+        if why is not None:
+            with pytest.raises(ConfigError, match=why):
                 sampled(block, name, **sizes)
         else:
             encoding = sampled(block, name, **sizes)

@@ -112,7 +112,10 @@ def test_ids_of_a_sampler_can_be_inspected() -> None:
 REFUSALS: dict[str, tuple[str, list[str]]] = {
     "an unknown sampler": ("positions: randomised", ["positions", "did you mean 'randomized'?"]),
     "an unknown option": ("positions: {name: shifted, shift: 3}", [":1: positions.shift", "did you mean 'shifts'?"]),
-    "an option of another": ("positions: {name: scaled, shifts: 3}", [":1: positions.shifts", "unknown key"]),
+    "an option of another": (
+        "positions: {name: scaled, shifts: 3}",
+        [":1: positions.shifts", "it is an option of shifted"],
+    ),
     "a choice": ("positions: {name: randomized, per: window}", ["positions.per", "batch, example", "'window'"]),
     "a jitter that swaps characters": ("positions: {name: scaled, max_jitter: 0.6}", ["positions.max_jitter", "0.5"]),
     "a scale below one": ("positions: {name: scaled, max_scale: 0.9}", ["positions.max_scale", "1"]),

@@ -134,7 +134,27 @@ def test_options_of_a_strategy_make_rows_of_their_own() -> None:
 @pytest.mark.parametrize("name", ["rerope", "leaky_rerope", "self_extend"])
 def test_a_window_of_untrained_distances_is_refused(name: str) -> None:
     rope = build("rope", SPEC)
-    at_most = f"{name}(window={SPEC.train_length})"
+    at_most = f"{name}(window={SPEC.train_length - 1})"
     assert strategies.apply(at_most, rope, SPEC.train_length, 40) is not rope
-    with pytest.raises(StrategyRefused, match=rf"window {SPEC.train_length + 1}.* those below {SPEC.train_length}"):
-        strategies.apply(f"{name}(window={SPEC.train_length + 1})", rope, SPEC.train_length, 40)
+    with pytest.raises(StrategyRefused, match=rf"window {SPEC.train_length}: .* those below {SPEC.train_length}"):
+        strategies.apply(f"{name}(window={SPEC.train_length})", rope, SPEC.train_length, 40)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("all(x=1)", r"'all\(x=1\)': all takes no options"),
+        ("interpolate(places=ends", r"write interpolate\(OPTION=VALUE, …\)"),
+        ("interpolate(places=ends))", r"write interpolate\(OPTION=VALUE, …\)"),
+    ],
+)
+def test_brackets_that_do_not_close_or_have_no_meaning_are_refused(entry: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        strategies.label(entry)
+
+
+def test_a_temperature_without_a_factor_is_refused() -> None:
+    rope = build("rope", SPEC)
+    assert strategies.apply("yarn(factor=1)", rope, SPEC.train_length, 40) is rope
+    with pytest.raises(StrategyRefused, match="attention_factor would have no effect"):
+        strategies.apply("yarn(factor=1, attention_factor=5)", rope, SPEC.train_length, 40)
