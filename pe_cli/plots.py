@@ -225,7 +225,7 @@ def _draw(axes: Axes, curve: Curve, band: float) -> Line2D:
         points.index,
         points["loss"],
         color=colour,
-        linestyle=DASHES[curve.dash % len(DASHES)],
+        linestyle=DASHES[(curve.dash + curve.look // len(COLOURS)) % len(DASHES)],
         linewidth=1.5,
         marker=MARKERS[curve.look % len(MARKERS)],
         markersize=6.5,

@@ -22,15 +22,16 @@ _WIDTH, _HEIGHT, _LEGEND, _DPI = 5.6, 4.0, 2.6, 150
 
 
 def whole(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each protocol that scores places up to the training length and beyond, the rows of its longest length.
+    """Of each protocol that scores all places of its windows alike, the rows of its longest length.
 
-    `rows` has the columns of positions.csv and train_length. Protocols that score the ends of windows alone show by
-    length what there is to be seen.
+    `rows` has the columns of positions.csv and train_length. Protocols that score the ends of windows, of all but the
+    first, show by length what there is to be seen.
     """
-    longest = rows["length"] == rows.groupby("protocol")["length"].transform("max")
-    places = rows[longest].groupby("protocol")["position"].transform("nunique")
-    chosen = rows[longest]
-    return chosen[(places == chosen["length"]) & (chosen["length"] > chosen["train_length"])]
+    chosen = rows[rows["length"] == rows.groupby("protocol")["length"].transform("max")]
+    of_protocol = chosen.groupby("protocol")
+    places, counts = of_protocol["position"].transform("nunique"), of_protocol["scored_chars"]
+    alike = counts.transform("max") - counts.transform("min") <= 1  # the last window may be shorter
+    return chosen[(places == chosen["length"]) & alike & (chosen["length"] > chosen["train_length"])]
 
 
 def plot_positions(rows: pd.DataFrame, path: Path, title: str) -> None:

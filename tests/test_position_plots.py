@@ -19,9 +19,12 @@ def rows(protocol: str, length: int, first: int = 0, strategy: str = "none") -> 
     return pd.DataFrame(places).assign(scored_chars=lambda found: 1 + found["position"], train_length=16)
 
 
-def test_only_whole_windows_beyond_the_training_length_are_drawn() -> None:
-    ends, short, long = rows("same_targets", 64, 56), rows("non_overlapping", 32), rows("non_overlapping", 64)
-    found = whole(pd.concat([ends, short, long, rows("sliding", 16)]))
+def test_only_windows_that_count_as_a_whole_and_go_beyond_the_training_length_are_drawn() -> None:
+    ends = rows("same_targets", 64, 56)
+    short, long = rows("non_overlapping", 32), rows("non_overlapping", 64)
+    long["scored_chars"] = [4] * 40 + [3] * 24  # the last window is shorter
+    steps = rows("sliding", 64).assign(scored_chars=[1] * 56 + [9] * 8)  # the first window, and ends
+    found = whole(pd.concat([ends, short, long, steps, rows("same_targets", 16).assign(scored_chars=2)]))
     assert found.to_dict("records") == long.to_dict("records")
 
 
