@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from pe_cli import tasks
-from pe_cli.reports import Table, document
+from pe_cli.reports import Table, document, label
 from pe_cli.tables import Column
 
 ROOT = Path(__file__).parents[2]
@@ -24,28 +24,22 @@ FOLDER = ROOT / "results/tasks"
 SEEDS = "3"
 
 
-def compared(task: str, lengths: str) -> list[str]:
-    """The command for one task."""
+def compared(task: str) -> list[str]:
+    """The command for one task, at the lengths that it has by default."""
     configs = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "configs/tasks-by-encoding").glob("*.yaml"))
-    asked = ["--data", f"task:{task}", "--seeds", SEEDS, "--baseline", "rope", "--lengths", lengths]
+    asked = ["--data", f"task:{task}", "--seeds", SEEDS, "--baseline", "rope"]
     command = [sys.executable, "-c", "from pe_cli.cli import main; main()", "compare", *configs, *asked]
     return [*command, "--name", task, "--out", "results/tasks", "--quiet"]
 
 
-def lengths_of(task: str) -> list[int]:
-    """Half the longest trained length, all of it, and twice, three and four times as long."""
-    longest = tasks.canonical_data({"task": task})["max_length"]
-    return [max(2, longest // 2), *(times * longest for times in (1, 2, 3, 4))]
-
-
 def answers(task: str) -> Table:
-    """Exact match by encoding and length, means over seeds with the ends of their 95 % interval."""
+    """Exact match by run and length, means over seeds with the ends of their 95 % interval."""
     summary = pd.read_csv(FOLDER / task / "summary.csv")
     lengths = sorted(summary["length"].unique())
     rows = []
-    for name, group in summary.groupby("name", sort=False):
+    for (name, strategy), group in summary.groupby(["name", "strategy"], sort=False):
         by_length = group.set_index("length")
-        rows.append({"run": name, **{str(length): cell(by_length.loc[length]) for length in lengths}})
+        rows.append({"run": label(name, strategy), **{str(length): cell(by_length.loc[length]) for length in lengths}})
     columns = [Column("run", "run"), *(Column(str(length), str(length)) for length in lengths)]
     return Table(task, columns, rows)
 
@@ -60,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
     for task in tasks.names():
-        subprocess.run(compared(task, ",".join(map(str, lengths_of(task)))), check=True, cwd=ROOT)
+        subprocess.run(compared(task), check=True, cwd=ROOT)
         done = [answers(name) for name in tasks.names() if (FOLDER / name / "summary.csv").is_file()]
         text = document("Exact match by task, encoding and length", done)
         (FOLDER / "tasks.md").write_text(text, encoding="utf-8")
