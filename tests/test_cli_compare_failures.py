@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from small_runs import compare, config_file, configs, read_csv, statuses, without_processes_and_pictures
 
-from pe_cli import evaluation, plots
+from pe_cli import plots, text_evaluation
 from pe_cli.comparing import Watching
 from pe_cli.errors import RunError
 from pe_cli.execution import Message
@@ -85,7 +85,7 @@ def test_a_run_evaluated_at_no_length_is_no_success(folder: Path, monkeypatch: p
     def full(*arguments: Any) -> Any:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr(evaluation, "character_losses", full)
+    monkeypatch.setattr(text_evaluation, "character_losses", full)
     done = compare(*configs(folder, "none"), "--json")
     assert done.code == 1
     assert {row["status"] for row in done.json["rows"]} == {"out_of_memory"}
