@@ -214,7 +214,7 @@ def lost(error: Exception, length: int) -> Measurement:
     if isinstance(error, PositionRangeError):
         return Measurement("undefined", str(error))
     if is_out_of_memory(error):
-        return Measurement("out_of_memory", f"what a model is fed at length {length} does not fit into memory")
+        return Measurement("out_of_memory", f"length {length} does not fit into memory")
     raise error
 
 

@@ -89,7 +89,7 @@ def test_a_run_evaluated_at_no_length_is_no_success(folder: Path, monkeypatch: p
     done = compare(*configs(folder, "none"), "--json")
     assert done.code == 1
     assert {row["status"] for row in done.json["rows"]} == {"out_of_memory"}
-    assert "no length could be evaluated: windows of 16 characters do not fit into memory" in done.err
+    assert "no length could be evaluated: length 16 does not fit into memory" in done.err
 
 
 def test_nothing_but_undefined_lengths_is_bad_input(folder: Path) -> None:
