@@ -118,12 +118,12 @@ def test_an_unknown_sampler_is_refused_with_the_nearest(block: object) -> None:
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        (None, "nothing is unknown"),
-        ({}, "nothing is unknown"),
-        (3, "3 is unknown"),
-        ([], r"\[\] is unknown"),
-        ({"name": None}, "nothing is unknown"),
-        ({"name": "sequential", "low": 3}, "low: unknown key"),
+        (None, "nothing is no name; known: randomized, scaled"),
+        ({}, "nothing is no name"),
+        (3, "3 is no name"),
+        ([], r"\[\] is no name"),
+        ({"name": None}, "nothing is no name"),
+        ({"name": "sequential", "low": 3}, "low: sequential has no such option"),
     ],
 )
 def test_what_is_no_sampler_is_refused(block: object, said: str) -> None:

@@ -32,7 +32,9 @@ def canonical_block(block: Any) -> dict[str, Any]:
     """A name, or a mapping with `name` and options, as {"name": …, every option: …}; else SectionError."""
     stated = dict(block) if isinstance(block, Mapping) else {"name": block}
     stated_name = stated.pop("name", None)
-    cls = _samplers.find(stated_name if isinstance(stated_name, str) else shown(stated_name))
+    if not isinstance(stated_name, str):
+        raise refused("", f"{shown(stated_name)} is no name; known: {', '.join(names())}")
+    cls = _samplers.find(stated_name)
     try:
         options = cls.Options.model_validate(stated)
     except ValidationError as error:
@@ -57,7 +59,7 @@ def build(positions: Any, encoding: Any, spec: ModelSpec) -> PositionEncoding:
     cls, options = _parsed(positions)
     try:
         chosen = cls(options, spec)
-        if chosen.ids() > LARGEST_COUNT:
+        if chosen.ids() > max(LARGEST_COUNT, chosen.window):
             text = f"ids up to {chosen.ids() - 1}"
             raise refused("", f"{text}: must be at most {LARGEST_COUNT}, where float32 still tells ids apart")
     except SectionError as error:
