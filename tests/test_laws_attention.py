@@ -159,3 +159,16 @@ def test_reach_has_every_key_that_the_mask_allows(case: Case) -> None:
                 assert torch.isin(needed, keys).all()
                 if "mask" not in encoding.hooks(layer.index):
                     assert encoding.reach(layer, queries) == slice(0, queries.stop)
+
+
+@pytest.mark.parametrize("name", ["alibi", "t5"])
+@pytest.mark.parametrize("length", [1, 31, 33, 127, 1001])
+@torch.no_grad()
+def test_lengths_that_no_kernel_is_made_for(name: str, length: int) -> None:
+    """Rows of a bias that are not multiples of eight, whole and in blocks of queries."""
+    case = Case(name)
+    for encoding, layer, v in layers(case, length):
+        expected = definition(encoding, layer, v)
+        close(attention.attend(encoding, layer, v), expected)
+        block, scale = whole_block(encoding, layer), 1 / math.sqrt(case.d_head)
+        close(attention.masked(encoding, block, v, scale), expected)

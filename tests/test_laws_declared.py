@@ -86,3 +86,25 @@ def test_default_options_decode_from_nothing(name: str) -> None:
     block = registry.canonical_block(name)
     assert registry.canonical_block(block) == block
     registry.build(block, ModelSpec(128, 4, 4, 128, ALPHABET, 128))
+
+
+def changed_by(name: str, change: Callable[[Positions], Positions]) -> float:
+    model, tokens = Case(name).model().eval(), text(12)
+    with torch.no_grad():
+        return float((with_ids(model, change)(tokens) - model(tokens)).abs().max())
+
+
+@pytest.mark.parametrize("name", ["rope", "alibi", "t5"])
+def test_a_thousand_ids_further_on_distances_are_the_same(name: str) -> None:
+    assert changed_by(name, lambda positions: replace(positions, ids=positions.ids + 1000)) < 1e-4
+    assert changed_by(name, lambda positions: replace(positions, ids=positions.ids * 2, step=None)) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["none", "rope", "alibi", "t5", "learned", "sinusoidal"])
+@torch.no_grad()
+def test_without_an_encoding_one_layer_cannot_tell_an_order(name: str) -> None:
+    """The last character sees the others as a set; with an encoding it sees where they stand."""
+    model, tokens = Case(name, n_layers=1).model().eval(), text(12)
+    order = torch.cat([torch.arange(10, -1, -1), torch.tensor([11])])
+    difference = (model(tokens[:, order]) - model(tokens))[:, -1].abs().max()
+    assert difference < 1e-5 if name == "none" else difference > 1e-3

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
-from law_cases import TRAIN_LENGTH, Case, assert_causal, close, every_case, text
+from law_cases import CASES, TRAIN_LENGTH, Case, assert_causal, close, every_case, text
 from law_cases import one_thread as one_thread
 from torch import Tensor
 from torch.nn import functional as F
 
 from pe_cli import strategies
+from pe_cli.encodings import registry
 from pe_cli.errors import PositionRangeError, StrategyRefused
 from pe_cli.model import Transformer
 
@@ -54,6 +56,18 @@ def test_four_times_the_training_length_is_finite_or_undefined(case: Case) -> No
     model = case.model().eval()
     try:
         logits = model(text(4 * TRAIN_LENGTH))
+    except PositionRangeError:
+        return
+    assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize("name", registry.names())
+@torch.no_grad()
+def test_4096_characters_are_finite_or_undefined(name: str) -> None:
+    """With every parameter away from where it starts."""
+    model = CASES[name].model().eval()
+    try:
+        logits = model(text(4096, batch=1), scored=8)
     except PositionRangeError:
         return
     assert logits.isfinite().all()

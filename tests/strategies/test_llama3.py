@@ -1,7 +1,9 @@
 import math
 
 import pytest
-from longer import frequencies_at
+from longer import LENGTH, at_length, frequencies_at
+
+from pe_cli import strategies
 
 SIZES = {"d_model": 16, "n_heads": 1, "train_length": 128}
 
@@ -18,3 +20,8 @@ def test_long_waves_are_interpolated_short_ones_are_not_and_between_it_blends() 
 def test_it_is_ntk_by_parts_with_other_turns() -> None:
     parts = frequencies_at("ntk_by_parts(beta=4)", 512, **SIZES)
     assert frequencies_at("llama3", 512, **SIZES) == parts
+
+
+def test_a_factor_of_one_changes_nothing() -> None:
+    encoding = at_length("none", "rope", LENGTH)
+    assert strategies.apply("llama3(factor=1)", encoding, LENGTH, 64) is encoding

@@ -42,3 +42,10 @@ def test_refused_with_the_reason(name: str, why: str) -> None:
 def test_refused_with_one_pair() -> None:
     with pytest.raises(StrategyRefused, match="it turns one pair of columns"):
         at_length("ntk", "rope", 16, d_model=2, n_heads=1)
+
+
+@pytest.mark.parametrize(("d_head", "base"), [(16, 107672.015), (4, 640000.0)])
+def test_the_base_at_a_factor_of_eight(d_head: int, base: float) -> None:
+    """10000 · 8^(d / (d − 2)): the exponent is 16/14 or 4/2."""
+    found = frequencies_at("ntk(factor=8)", 64, d_model=d_head, n_heads=1)
+    assert found[1] ** (-d_head / 2) == pytest.approx(base, rel=1e-6)

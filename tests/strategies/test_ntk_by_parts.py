@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from longer import at_length, frequencies_at
+from longer import LENGTH, at_length, frequencies_at
 
 from pe_cli import strategies
 from pe_cli.errors import ConfigError, StrategyRefused
@@ -31,3 +31,8 @@ def test_refused() -> None:
         strategies.canonical_block("ntk_by_parts(alpha=4, beta=2)")
     with pytest.raises(StrategyRefused, match="it changes the frequencies of a rotation"):
         at_length("ntk_by_parts", "t5", 16)
+
+
+def test_a_factor_of_one_changes_nothing() -> None:
+    encoding = at_length("none", "rope", LENGTH)
+    assert strategies.apply("ntk_by_parts(factor=1)", encoding, LENGTH, 64) is encoding
