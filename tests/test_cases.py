@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "results" / "cases" / "cases.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "results" / "cases.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in TEXT.splitlines() if line.startswith("| ")]
 CASES = [row for row in ROWS if row[0].isdecimal()]
 NUMBERS = [
