@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -18,11 +16,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pe_cli import files, sources
-from pe_cli.config import Experiment, TrainingConfig, to_yaml
+from pe_cli.compiling import compiled
+from pe_cli.config import Experiment, to_yaml
 from pe_cli.devices import choose_precision
 from pe_cli.errors import Interrupted, RunError
 from pe_cli.instances import TaskData, validation_set
-from pe_cli.model import Transformer
 from pe_cli.optimizers import Optimizers, schedule
 from pe_cli.protocols import Text, sampled
 from pe_cli.runs import Run, weight_sha256
@@ -37,8 +35,6 @@ VALIDATION_WINDOWS = 512
 VALIDATION_BATCH = 32
 DIVERGED = 3.0
 """A loss above this many times that of uniform guessing, after warm-up, ends the run."""
-COMPILE_FROM = 40_000_000
-"""Characters of training from which compiling pays back on a CPU."""
 TRAINING_COLUMNS = ("step", "loss", "learning_rate", "chars_per_second")
 VALIDATION_COLUMNS = ("step", "loss", "bits_per_char")
 
@@ -121,7 +117,7 @@ class Trainer:
         """The steps that are left. Raises Interrupted after a signal, with everything saved."""
         config = self.config
         varying = config.length_range is not None or isinstance(self.corpus, TaskData)
-        model = compiled(self.model, config, self.device, varying, observer)
+        model = compiled(self.model, config, self.device, varying, observer.note)
         uniform = math.log(len(self.corpus.alphabet))
         self.model.train()
         self.clock.start(self.step)
@@ -275,20 +271,3 @@ class Clock:
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-
-
-def compiled(
-    model: Transformer, config: TrainingConfig, device: torch.device, varying: bool, observer: Observer
-) -> Callable[..., Tensor]:
-    """The model as training calls it: compiled where asked, or where the planned run is long enough.
-
-    `varying`: batches differ in length, and each other length would compile anew.
-    """
-    planned = config.steps * config.batch_size * config.length
-    worth_it = planned >= COMPILE_FROM and not varying
-    if config.compile == "false" or (config.compile == "auto" and not worth_it):
-        return model
-    if device.type == "cpu" and shutil.which(os.environ.get("CXX", "g++")) is None:
-        observer.note("training.compile: there is no C++ compiler (g++, or CXX), so the model is not compiled")
-        return model
-    return torch.compile(model, dynamic=True if varying else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,8 +14,7 @@ from command_line import TINY, hashes, only_run, pe, training
 from safetensors.torch import load_file
 from small_runs import refused
 
-from pe_cli import runs
-from pe_cli import training as loop
+from pe_cli import compiling, runs
 
 SHORT = {"training__steps": 3}
 
@@ -253,6 +253,26 @@ def test_compiling_without_a_compiler_is_said_and_left_out(tmp_path: Path, monke
     assert weights.keys() == load_file(Path(plain.json["directory"]) / "model.safetensors").keys()
 
 
+def test_compiling_that_fails_is_said_and_changes_no_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that is there and does not work; ids and dropout draw the numbers that they would draw without it."""
+    monkeypatch.setenv("CXX", "sh")
+    changes = {"encoding": "rope", "positions": "shifted", "model__dropout": 0.5, **SHORT}
+
+    def broken(model: Any, dynamic: object) -> Any:
+        def call(*inputs: Any) -> Any:
+            model(*inputs)
+            raise RuntimeError("InvalidCxxCompiler: no working C++ compiler")
+
+        return call
+
+    with patch.object(torch, "compile", side_effect=broken):
+        done = pe(*training(tmp_path / "broken", "--json", training__compile="true", **changes))
+    assert done.code == 0, done.err
+    assert "training.compile: it failed, so the model is not compiled (RuntimeError: InvalidCxxCompiler" in done.err
+    plain = pe(*training(tmp_path / "plain", "--json", training__compile="false", **changes))
+    assert done.json["weight_sha256"] == plain.json["weight_sha256"]
+
+
 @pytest.mark.parametrize(
     ("choice", "pays_from", "times"), [("true", 999, 1), ("false", 1, 0), ("auto", 192, 1), ("auto", 193, 0)]
 )
@@ -260,7 +280,7 @@ def test_compiling_where_asked_or_where_it_pays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: str, pays_from: int, times: int
 ) -> None:
     monkeypatch.setenv("CXX", "sh")  # any program that is there
-    monkeypatch.setattr(loop, "COMPILE_FROM", pays_from)  # 3 steps × 4 windows × 16 characters are planned
+    monkeypatch.setattr(compiling, "COMPILE_FROM", pays_from)  # 3 steps × 4 windows × 16 characters are planned
     with patch.object(torch, "compile", side_effect=lambda model, dynamic: lambda *inputs: model(*inputs)) as compiled:
         done = pe(*training(tmp_path, training__compile=choice, **SHORT))
     assert (done.code, compiled.call_count) == (0, times)

@@ -53,7 +53,7 @@ ORDER = """
     experiment  scoring
     homes  sources  lengths
     config  options  catalogue
-    optimizers  trained
+    optimizers  trained  compiling
     training  evaluation  sampling  inspection
     task_evaluation  text_evaluation
     distances  subjects  attended  comparison  probing
