@@ -41,8 +41,7 @@ ANSWERS = {
 _SMALL: dict[str, Any] = {"fontsize": 8, "color": "#444444"}
 _DPI = 150
 _PANEL = (5.6, 3.7)
-_LEGEND_WIDTH = 2.9
-_LEGEND_LINE = 0.16
+_LEGEND_WIDTH, _LEGEND_LINE = 2.9, 0.16
 
 
 def plot_extrapolation(rows: pd.DataFrame, path: Path, title: str) -> None:
@@ -112,7 +111,7 @@ def _answers_by_length(drawn: Sequence[Curve], title: str) -> Figure:
     for axes, (measure, heading) in zip(panels, ANSWERS.items(), strict=True):
         for curve in shown:
             part = curve.showing(measure)
-            handles.setdefault(part.label, _draw(axes, part, 0.15 if len(shown) <= 4 else 0.08))
+            handles.setdefault(part.label, _draw(axes, part, _opacity(len(shown))))
         length_axis(axes, rows)
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel(_length_of(INSTANCES))
@@ -147,7 +146,7 @@ def _losses_by_length(drawn: Sequence[Curve], title: str) -> Figure:
         parts = [part for curve in shown if len((part := curve.of(protocol)).drawn)]
         for axes in column:
             for part in parts:
-                handles.setdefault(part.label, _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08))
+                handles.setdefault(part.label, _draw(axes, part, _opacity(len(parts))))
             length_axis(axes, rows[rows["protocol"] == protocol])
         column[-1].set_xlabel(_length_of(protocol))
         _head(column[0], protocol, parts, sorted(rows["train_length"].unique()))
@@ -198,7 +197,7 @@ def _run(
             parts = [part.showing("exact_match") for part in parts]
             axes.set_ylabel("exact match")
         for part in parts:
-            _draw(axes, part, 0.15 if len(parts) <= 4 else 0.08).set_label(part.label)
+            _draw(axes, part, _opacity(len(parts))).set_label(part.label)
         rows = pd.concat([curve.of(protocol).rows for curve in drawn])
         length_axis(axes, rows)
         axes.set_xlabel(_length_of(protocol))
@@ -213,6 +212,11 @@ def _run(
     figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
     figure.supxlabel("\n".join(notes), x=0.01, ha="left", linespacing=1.35, **_SMALL)
     return figure
+
+
+def _opacity(curves: int) -> float:
+    """That of bands: many of them would hide each other."""
+    return 0.15 if curves <= 4 else 0.08 if curves <= 10 else 0.03
 
 
 def _draw(axes: Axes, curve: Curve, band: float) -> Line2D:
