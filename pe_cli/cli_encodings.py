@@ -35,16 +35,7 @@ def list_(
 @app.command(epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))
 def inspect(
     encoding: Annotated[str, typer.Argument(metavar="ENCODING", help="A name of `pe list encodings`.")],
-    length: Annotated[
-        int | None,
-        typer.Option(
-            "--length",
-            metavar="N",
-            parser=options.whole("--length", 1, options.LONGEST_SHOWN),
-            help="Positions to show, without --at-length.",
-            show_default="16",
-        ),
-    ] = None,
+    length: Annotated[int | None, options.length_shown("16")] = None,
     at_length: options.AtLength = None,
     strategy: Annotated[str, typer.Option("--strategy", metavar="NAME", help="The strategy.")] = "none",
     set_: options.Set = None,
@@ -86,16 +77,7 @@ def plot(
         list[str],
         typer.Argument(metavar="ENCODING… or RUN", help="Encodings before training, runs as trained, or both."),
     ],
-    length: Annotated[
-        int | None,
-        typer.Option(
-            "--length",
-            metavar="N",
-            parser=options.whole("--length", 1, options.LONGEST_SHOWN),
-            help="Characters to show, without --at-length.",
-            show_default="64",
-        ),
-    ] = None,
+    length: Annotated[int | None, options.length_shown("64")] = None,
     at_length: options.AtLength = None,
     strategy: Annotated[
         list[str] | None, typer.Option("--strategy", metavar="NAME,…", help="The strategy, or several.")

@@ -110,6 +110,19 @@ Protocol = Annotated[
         "--protocol", metavar="NAME,…", help="What is scored: same_targets, non_overlapping or sliding, or several."
     ),
 ]
+
+
+def length_shown(usual: str) -> Any:
+    """The option --length of what shows an encoding; `usual` is its value where it is not given."""
+    return typer.Option(
+        "--length",
+        metavar="N",
+        parser=whole("--length", 1, LONGEST_SHOWN),
+        help="Characters to show, without --at-length.",
+        show_default=usual,
+    )
+
+
 AtLength = Annotated[
     int | None,
     typer.Option(
