@@ -69,6 +69,41 @@ def properties(
     describing.properties(names or [], options.settings(set_), fast, explain, threads, json, markdown, quiet)
 
 
+@app.command(epilog=example("pe bench rope alibi t5 --lengths 1024,4096"))
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ENCODING]…", help="Names of `pe list encodings`; default: all."),
+    ] = None,
+    max_len: options.MaxLen = None,
+    lengths: options.Lengths = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", metavar="NAME", help="What ratios refer to; default: rope, else the first."),
+    ] = None,
+    rounds: Annotated[
+        int,
+        typer.Option("--rounds", metavar="N", parser=options.whole("--rounds", 1, 1000), help="Turns that count."),
+    ] = 5,
+    set_: options.Set = None,
+    out: options.Out = Path("results"),
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Speed and memory of encodings, in training and beyond.
+
+    Steps of training, then one window of each length, all encodings in turn. Results in results/bench.
+    """
+    from pe_cli import benching
+
+    changes = options.settings(set_)
+    benching.bench(
+        benching.Request(names or [], lengths, max_len, baseline, rounds, changes, out, device, threads, json, quiet)
+    )
+
+
 @app.command(
     epilog=example("pe plot sinusoidal --set encoding.base=1000 --set encoding.base=10000 --kind table"),
 )

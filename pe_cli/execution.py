@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Protocol
@@ -110,6 +111,13 @@ def in_words(error: BaseException) -> str | None:
     return str(error) if isinstance(error, PeError) else None
 
 
+def context() -> BaseContext:
+    """How processes are made: each a copy of one that has imported everything."""
+    found = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+    found.set_forkserver_preload([__name__])
+    return found
+
+
 def execute(
     planned: Sequence[Planned],
     settings: Settings,
@@ -119,8 +127,7 @@ def execute(
     fail_fast: bool = False,
 ) -> list[Outcome]:
     """Train and evaluate all runs, `jobs` at a time. After a signal the running ones save and the rest is left."""
-    context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
-    context.set_forkserver_preload([__name__])  # imported once for all runs
+    processes = context()
     waiting = deque(planned)
     active: dict[Connection, tuple[BaseProcess, Planned]] = {}
     outcomes: dict[str, Outcome] = {}
@@ -133,8 +140,8 @@ def execute(
     while active or (waiting and not stopping):
         while waiting and not stopping and len(active) < jobs:
             run = waiting.popleft()
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(  # type: ignore[attr-defined]
+            receiver, sender = processes.Pipe(duplex=False)
+            process = processes.Process(  # type: ignore[attr-defined]
                 target=work, args=(run, settings, sender), daemon=True
             )
             process.start()

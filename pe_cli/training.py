@@ -13,20 +13,18 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from pe_cli import files, sources
-from pe_cli.compiling import compiled
 from pe_cli.config import Experiment, to_yaml
-from pe_cli.devices import choose_precision
 from pe_cli.errors import Interrupted, RunError
 from pe_cli.instances import TaskData, validation_set
-from pe_cli.optimizers import Optimizers, schedule
+from pe_cli.optimizers import schedule
 from pe_cli.protocols import Text, sampled
 from pe_cli.runs import Run, weight_sha256
 from pe_cli.scoring import answer_losses, character_losses
 from pe_cli.seeds import seeded
 from pe_cli.sources import Source
+from pe_cli.stepping import Stepper
 from pe_cli.trained import computes, fresh_model
 from pe_cli.versions import versions
 
@@ -73,11 +71,9 @@ class Trainer:
     def __init__(self, run: Run, experiment: Experiment, corpus: Source, device: torch.device) -> None:
         self.run, self.experiment, self.corpus, self.device = run, experiment, corpus, device
         self.config = experiment.training
-        self.model = fresh_model(experiment, corpus.alphabet).to(device)
-        self.optimizers = Optimizers(self.model, self.config)
+        self.model = fresh_model(experiment, corpus.alphabet)
         self.batches = sources.batches(corpus, self.config, experiment.seed)
-        self.ids_generator = seeded(experiment.seed, "ids")
-        self.dtype = choose_precision(self.config.precision, device)
+        self.stepper = Stepper(self.model, self.config, device, seeded(experiment.seed, "ids"))
         self.rows = Rows()
         self.step = 0
         self.clock = Clock()
@@ -108,7 +104,7 @@ class Trainer:
             weight_sha256=None,
             device=str(self.device),
             threads=torch.get_num_threads(),
-            precision=str(self.dtype).removeprefix("torch."),
+            precision=str(self.stepper.dtype).removeprefix("torch."),
             versions=versions(),
             seconds=0.0,
         )
@@ -117,9 +113,8 @@ class Trainer:
         """The steps that are left. Raises Interrupted after a signal, with everything saved."""
         config = self.config
         varying = config.length_range is not None or isinstance(self.corpus, TaskData)
-        model = compiled(self.model, config, self.device, varying, observer.note)
+        self.stepper.begin(varying, observer.note)
         uniform = math.log(len(self.corpus.alphabet))
-        self.model.train()
         self.clock.start(self.step)
         while self.step < config.steps:
             if (number := interrupted()) is not None:
@@ -129,7 +124,7 @@ class Trainer:
                     f"{self.run.path}: the same command with --resume goes on",
                     number,
                 )
-            loss = self.one_step(model)
+            loss = self.one_step()
             self.step += 1
             limit = DIVERGED * uniform if self.step > config.warmup_steps else sys.float_info.max
             if not loss <= limit:  # nan is not
@@ -147,16 +142,10 @@ class Trainer:
         self.run.save_weights(self.model.state_dict())
         self.end("finished", None)
 
-    def one_step(self, model: Callable[..., Tensor]) -> float:
-        fed, wanted = (part.to(self.device) for part in self.batches.pair())
+    def one_step(self) -> float:
+        fed, wanted = self.batches.pair()
         self.clock.chars += fed.numel()
-        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
-            logits = model(fed, self.ids_generator)
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten())
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip)
-        self.optimizers.step(schedule(self.step, self.config.steps, self.config.warmup_steps))
-        return loss.item()
+        return self.stepper.step(fed, wanted, self.step)
 
     def log(self) -> Progress:
         """A row of training.csv: the mean loss since the last one."""
@@ -201,9 +190,9 @@ class Trainer:
         batches = self.batches.state()
         tensors = {
             **{f"model.{name}": tensor for name, tensor in self.model.state_dict().items()},
-            **{f"optimizer.{name}": tensor for name, tensor in self.optimizers.state().items()},
+            **{f"optimizer.{name}": tensor for name, tensor in self.stepper.optimizers.state().items()},
             "generator.data": batches["generator"],
-            "generator.ids": self.ids_generator.get_state(),
+            "generator.ids": self.stepper.ids.get_state(),
             "generator.dropout": torch.get_rng_state(),
         }
         if self.device.type == "cuda":
@@ -229,9 +218,9 @@ class Trainer:
             if meta["run"] != self.run.path.name:
                 raise KeyError(f"it is of {meta['run']}")
             self.model.load_state_dict(under("model.", tensors))
-            self.optimizers.restore(under("optimizer.", tensors))
+            self.stepper.optimizers.restore(under("optimizer.", tensors))
             self.batches.restore({"generator": tensors["generator.data"], "digest": meta["data_digest"]})
-            self.ids_generator.set_state(tensors["generator.ids"])
+            self.stepper.ids.set_state(tensors["generator.ids"])
             torch.set_rng_state(tensors["generator.dropout"])
             if self.device.type == "cuda" and "generator.dropout.cuda" in tensors:
                 torch.cuda.set_rng_state(tensors["generator.dropout.cuda"], self.device)

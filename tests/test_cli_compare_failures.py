@@ -66,10 +66,10 @@ def test_nothing_that_ends_well_is_exit_code_1_with_its_reasons(folder: Path) ->
 def test_an_error_in_a_run_marks_that_run_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = Trainer.one_step
 
-    def breaks(trainer: Trainer, model: Any) -> float:
+    def breaks(trainer: Trainer) -> float:
         if trainer.experiment.name == "rope":
             raise ZeroDivisionError("in the middle of it")
-        return step(trainer, model)
+        return step(trainer)
 
     monkeypatch.setattr(Trainer, "one_step", breaks)
     done = compare(*configs(folder, "rope", "none"), "--json")

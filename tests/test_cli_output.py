@@ -28,6 +28,7 @@ COMMANDS = [
     "inspect",
     "plot",
     "properties",
+    "bench",
     "config",
     "sample",
 ]

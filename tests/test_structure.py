@@ -37,7 +37,7 @@ ORDER = """
     tasks
     instances
     runs  plots  summary  variations
-    panels  attention_plots  position_plots
+    panels  attention_plots  position_plots  benchmark_plots  benchmark_tables
     heatmaps  charts
     figures
     encodings  encodings.views
@@ -54,18 +54,20 @@ ORDER = """
     homes  sources  lengths
     config  options  catalogue
     optimizers  trained  compiling
+    stepping
     training  evaluation  sampling  inspection
     task_evaluation  text_evaluation
     distances  subjects  attended  comparison  probing
     extrapolation
     execution  collection  efficiency  inequalities
-    properties
+    properties  peaks
+    benchmark
     side_by_side  kinds
     maps  distance_charts
     pictures
     plotting
     commands  describing
-    claims
+    claims  benching
     verdicts
     claim_tables
     comparing  cli_encodings
@@ -177,7 +179,7 @@ def test_imports_point_one_way() -> None:
     "module",
     [
         "drawing", "plots", "attention_plots", "position_plots", "panels", "heatmaps", "charts", "figures",
-        "reports", "curves", "console", "progress", "tables", "inspection_tables",
+        "benchmark_plots", "benchmark_tables", "reports", "curves", "console", "progress", "tables", "inspection_tables",
     ],
 )  # fmt: skip
 def test_what_shows_results_knows_no_model(module: str) -> None:
@@ -188,7 +190,7 @@ def test_what_shows_results_knows_no_model(module: str) -> None:
 
 def test_only_commands_report() -> None:
     users = {module.removeprefix("pe_cli.") for module in FILES if "pe_cli.console" in imports(module)}
-    assert users == {"cli", "commands", "comparing", "claiming", "describing"}
+    assert users == {"cli", "commands", "comparing", "claiming", "describing", "benching"}
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,17 @@ def test_only_commands_report() -> None:
         ("rich", {"console", "progress", "tables"}),
         (
             "matplotlib",
-            {"drawing", "plots", "attention_plots", "position_plots", "panels", "heatmaps", "charts", "figures"},
+            {
+                "drawing",
+                "plots",
+                "attention_plots",
+                "position_plots",
+                "benchmark_plots",
+                "panels",
+                "heatmaps",
+                "charts",
+                "figures",
+            },
         ),
         ("typer", {"cli", "cli_encodings", "options"}),
         ("yaml", {"yaml_source"}),

@@ -88,9 +88,9 @@ def test_a_kill_between_checkpoints_costs_the_steps_since_the_last(tmp_path: Pat
     steps: list[int] = []
     before = Trainer.one_step
 
-    def counted(trainer: Trainer, model: Any) -> float:
+    def counted(trainer: Trainer) -> float:
         steps.append(trainer.step)
-        return before(trainer, model)
+        return before(trainer)
 
     with patch.object(Trainer, "one_step", counted):
         assert pe(*training(tmp_path, "--resume", **recipe)).code == 0

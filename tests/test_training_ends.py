@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -63,10 +62,10 @@ def test_no_matrix_step_however_wide_breaks_a_file(tmp_path: Path) -> None:
 def failing_at(step: int, error: Exception) -> Iterator[None]:
     before = Trainer.one_step
 
-    def one_step(trainer: Trainer, model: Any) -> float:
+    def one_step(trainer: Trainer) -> float:
         if trainer.step == step:
             raise error
-        return before(trainer, model)
+        return before(trainer)
 
     with patch.object(Trainer, "one_step", one_step):
         yield

@@ -122,11 +122,11 @@ def signals_at(step: int, *numbers: int) -> Iterator[None]:
     """A process that trains gets these signals while it makes the step after `step`."""
     before = Trainer.one_step
 
-    def one_step(trainer: Trainer, model: Any) -> float:
+    def one_step(trainer: Trainer) -> float:
         if trainer.step == step:
             for number in numbers:
                 os.kill(os.getpid(), number)
-        return before(trainer, model)
+        return before(trainer)
 
     with patch.object(Trainer, "one_step", one_step):
         yield
