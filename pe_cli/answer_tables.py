@@ -7,18 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from pe_cli.documents import Table
 from pe_cli.protocols import INSTANCES
-from pe_cli.reports import (
-    PROTOCOLS,
-    Table,
-    by_length,
-    interval,
-    label,
-    last_with,
-    reasons,
-    records,
-    scope,
-)
+from pe_cli.reports import PROTOCOLS, by_length, interval, label, last_with, reasons, records, scope
 from pe_cli.tables import Column
 
 RUN = (

@@ -16,9 +16,9 @@ from pe_cli.config import resolve
 from pe_cli.console import Console
 from pe_cli.corpus import Corpus
 from pe_cli.devices import choose_device, choose_precision, choose_threads
+from pe_cli.documents import document
 from pe_cli.errors import ConfigError, nearest
 from pe_cli.experiment import NAMED_BLOCKS
-from pe_cli.reports import document
 from pe_cli.subjects import Subject
 from pe_cli.versions import machine, versions
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from pe_cli.reports import Table, records
+from pe_cli.documents import Table
+from pe_cli.reports import records
 from pe_cli.tables import Column
 
 MIB = 2**20

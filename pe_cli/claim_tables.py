@@ -10,8 +10,9 @@ from typing import Any
 
 from pe_cli import files
 from pe_cli.claims import HOLDS, Claim
+from pe_cli.documents import Table, escaped
 from pe_cli.inequalities import OF_TABLES, Term
-from pe_cli.reports import Table, escaped, interval
+from pe_cli.reports import interval
 from pe_cli.statistics import CONFIDENCE
 from pe_cli.tables import Column
 from pe_cli.verdicts import CONTRADICTED, OPEN, REPRODUCED, UNDECIDED, Judged, Result, row

@@ -27,9 +27,9 @@ def list_(
     markdown: options.Markdown = False,
 ) -> None:
     """What exists, with options and references."""
-    from pe_cli import describing
+    from pe_cli import listing
 
-    describing.list_(what, json, markdown)
+    listing.list_(what, json, markdown)
 
 
 @app.command(epilog=example("pe inspect alibi --length 8 --set model.n_heads=6"))

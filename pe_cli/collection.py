@@ -12,6 +12,7 @@ import pandas as pd
 
 from pe_cli import answer_tables, files, plots, reports, samplers, strategies, variations
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, Baseline, Outcome, Refused, run_rows
+from pe_cli.documents import Table, document
 from pe_cli.errors import RunError
 from pe_cli.evaluation import COLUMNS, OF_TASKS, WINDOW_COLUMNS
 from pe_cli.protocols import INSTANCES
@@ -121,7 +122,7 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
     if comparison.orderings is not None:
         files.write_csv(folder / "orderings.csv", reports.records(comparison.orderings), ORDERING_COLUMNS)
-    files.write_text(folder / "comparison.md", reports.document(title, tables(comparison, facts)))
+    files.write_text(folder / "comparison.md", document(title, tables(comparison, facts)))
 
 
 def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
@@ -156,7 +157,7 @@ def with_effect(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[kept | ~kept.groupby(rows["name"]).transform("any")]
 
 
-def tables(comparison: Comparison, facts: Sequence[str]) -> list[reports.Table]:
+def tables(comparison: Comparison, facts: Sequence[str]) -> list[Table]:
     """The tables of a comparison: loss by length, the longest length in detail, and the runs that did not end well."""
     found = []
     acting = comparison.summary.merge(with_effect(comparison.rows)[["name", "strategy"]].drop_duplicates())

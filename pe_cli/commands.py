@@ -14,12 +14,12 @@ from pe_cli import attended, extrapolation, options, runs, sampling, sources
 from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_evaluation
 from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
+from pe_cli.documents import Table
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
 from pe_cli.execution import train_run, training_detail
 from pe_cli.lengths import skipping
 from pe_cli.optimizers import parameter_groups
 from pe_cli.progress import Display
-from pe_cli.reports import Table
 from pe_cli.runs import Run
 from pe_cli.signals import interruptible
 from pe_cli.text_evaluation import TextEvaluation

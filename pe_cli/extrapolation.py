@@ -24,6 +24,7 @@ from pe_cli import (
 from pe_cli.attended import Attended
 from pe_cli.config import INSTANCES_SCORED, PROTOCOLS, EvaluationConfig, data_named
 from pe_cli.corpus import Corpus
+from pe_cli.documents import Table, document
 from pe_cli.errors import ConfigError, RunError
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS, Evaluation, Tables
 from pe_cli.protocols import INSTANCES
@@ -84,7 +85,7 @@ def write(evaluation: Evaluation, tables: Tables) -> None:
     files.write_csv(path / "windows.csv", tables.windows, WINDOW_COLUMNS)
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)
-    files.write_text(path / "extrapolation.md", reports.document(title(evaluation), reported(evaluation, tables)))
+    files.write_text(path / "extrapolation.md", document(title(evaluation), reported(evaluation, tables)))
     if all(row["status"] != "out_of_memory" for row in tables.extrapolation):  # which may go better next time
         files.write_json(path / MADE_FROM, made_from(evaluation))
 
@@ -148,7 +149,7 @@ def draw_attention(evaluation: TextEvaluation, found: Attended) -> Path:
     return path
 
 
-def report_attention(evaluation: TextEvaluation, found: Attended) -> reports.Table:
+def report_attention(evaluation: TextEvaluation, found: Attended) -> Table:
     """The table of what was attended to, for a terminal."""
     facts = [*attended.waves_in_words(evaluation.trained.model.encoding, evaluation.shown), *found.reasons]
     return reports.attention(pd.DataFrame(found.rows, columns=list(attended.COLUMNS)), attended.FIRST, facts)
@@ -161,13 +162,13 @@ def title(evaluation: Evaluation) -> str:
     return f"{evaluation.trained.run.path.name}: {what}{where} beyond the training length"
 
 
-def reported(evaluation: Evaluation, tables: Tables) -> list[reports.Table]:
+def reported(evaluation: Evaluation, tables: Tables) -> list[Table]:
     """The table of a run, and where depths were asked one that tells them apart."""
     windows = pd.DataFrame(tables.windows, columns=list(WINDOW_COLUMNS))
     return [report(evaluation, tables), *answer_tables.by_depth(windows)]
 
 
-def report(evaluation: Evaluation, tables: Tables) -> reports.Table:
+def report(evaluation: Evaluation, tables: Tables) -> Table:
     """The table of a run for a terminal or a file."""
     rows, settings, run = tables.extrapolation, evaluation.settings, evaluation.trained
     protocols = [reports.PROTOCOLS[name] for name in settings.protocols]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pe_cli.documents import Table, escaped
 from pe_cli.inspection_tables import cell
-from pe_cli.reports import Table, escaped
 from pe_cli.tables import Column
 
 TITLE = "Properties of position encodings"

@@ -1,13 +1,13 @@
-"""What the tables of an evaluation and of a comparison say: columns, notes, and the Markdown files."""
+"""What the tables of an evaluation and of a comparison say: columns and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from pe_cli.documents import Table
 from pe_cli.protocols import INSTANCES
 from pe_cli.tables import Column
 
@@ -32,20 +32,6 @@ PROTOCOLS = {
         "generation would write too; accuracy: the share of such characters"
     ),
 }
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table for a terminal or a file."""
-
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Mapping[str, Any]]
-    notes: Sequence[str] = ()
-
-    def markdown(self, level: int = 2) -> str:
-        notes = "".join(f"\n* {escaped(note)}" for note in self.notes)
-        return f"{'#' * level} {self.title}\n\n{markdown(self.rows, self.columns)}{notes}\n"
 
 
 EXTRAPOLATION = (
@@ -226,27 +212,6 @@ def scope(rows: pd.DataFrame) -> str:
 def unfinished(runs: Sequence[Mapping[str, Any]]) -> Table:
     columns = [Column(key, key) for key in ("name", "seed", "status", "reason", "config")]
     return Table("Runs without a result", columns, runs)
-
-
-def document(title: str, tables: Sequence[Table]) -> str:
-    """A Markdown file."""
-    return f"# {title}\n\n" + "\n".join(table.markdown() for table in tables)
-
-
-def markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> str:
-    """A Markdown table; columns of numbers are set to the right."""
-    values = [[row.get(column.key) for row in rows] for column in columns]
-    right = [column.right(cells) for column, cells in zip(columns, values, strict=True)]
-    lines = [
-        [escaped(column.heading) for column in columns],
-        ["---:" if aligned else "---" for aligned in right],
-        *([escaped(column.text(row.get(column.key))) for column in columns] for row in rows),
-    ]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
+from pe_cli.documents import Table
 from pe_cli.protocols import INSTANCES
-from pe_cli.reports import Table, label, records
+from pe_cli.reports import label, records
 from pe_cli.tables import Column
 
 CONFIGURED = "as configured"

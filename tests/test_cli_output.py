@@ -123,6 +123,12 @@ def test_help_and_version_import_nothing_heavy() -> None:
     assert f"pe {cli.__version__}\n" in done.stdout
 
 
+def test_a_list_waits_for_no_library_of_numbers() -> None:
+    check = 'assert not {"pandas", "scipy", "matplotlib"} & sys.modules.keys(), "imported"'
+    done = subprocess.run([sys.executable, "-c", ASK + check, '[["list"]]', "[0]"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_command_is_listed_here() -> None:
     assert sorted(command_of(name) or "" for name in COMMANDS) == sorted(COMMANDS)
     listed = pe("--help").out

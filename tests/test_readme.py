@@ -12,7 +12,7 @@ import typer.main
 from pe_cli.catalogue import catalogue
 from pe_cli.cli import app
 from pe_cli.config import resolve
-from pe_cli.describing import listed
+from pe_cli.listing import listed
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -28,7 +28,8 @@ SAMPLERS = [f"pe_cli.samplers.{name}" for name in samplers.names()]
 # Each module imports only what stands above it, and no two in a line import each other.
 ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
-    schema  files  yaml_source  streams  built_in  devices  versions  progress  reports  inspection_tables
+    schema  files  yaml_source  streams  built_in  devices  versions  progress  documents  inspection_tables
+    reports
     answer_tables  curves
     drawing  property_tables  named  console  locks  signals  checkpoint  stated  corpus
     tasks.base
@@ -66,7 +67,8 @@ ORDER = """
     maps  distance_charts
     pictures
     plotting
-    commands  describing
+    commands  listing
+    describing
     claims  benching
     verdicts
     claim_tables
@@ -179,7 +181,8 @@ def test_imports_point_one_way() -> None:
     "module",
     [
         "drawing", "plots", "attention_plots", "position_plots", "panels", "heatmaps", "charts", "figures",
-        "benchmark_plots", "benchmark_tables", "reports", "curves", "console", "progress", "tables", "inspection_tables",
+        "benchmark_plots", "benchmark_tables", "documents", "reports", "curves", "console", "progress", "tables",
+        "inspection_tables",
     ],
 )  # fmt: skip
 def test_what_shows_results_knows_no_model(module: str) -> None:
@@ -190,7 +193,7 @@ def test_what_shows_results_knows_no_model(module: str) -> None:
 
 def test_only_commands_report() -> None:
     users = {module.removeprefix("pe_cli.") for module in FILES if "pe_cli.console" in imports(module)}
-    assert users == {"cli", "commands", "comparing", "claiming", "describing", "benching"}
+    assert users == {"cli", "commands", "comparing", "claiming", "describing", "listing", "benching"}
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from pe_cli.documents import Table, document
 from pe_cli.encodings import registry
-from pe_cli.reports import Table, document
 from pe_cli.tables import Column
 
 FOLDER = Path(__file__).parents[2] / "results" / "catalogue"

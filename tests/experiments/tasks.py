@@ -16,7 +16,8 @@ from pathlib import Path
 import pandas as pd
 
 from pe_cli import tasks
-from pe_cli.reports import Table, document, label
+from pe_cli.documents import Table, document
+from pe_cli.reports import label
 from pe_cli.tables import Column
 
 ROOT = Path(__file__).parents[2]
