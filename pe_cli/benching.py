@@ -17,7 +17,7 @@ from pe_cli.console import Console
 from pe_cli.corpus import Corpus
 from pe_cli.devices import choose_device, choose_precision, choose_threads
 from pe_cli.documents import document
-from pe_cli.errors import ConfigError, nearest
+from pe_cli.errors import ConfigError, called, nearest
 from pe_cli.experiment import NAMED_BLOCKS
 from pe_cli.subjects import Subject
 from pe_cli.versions import machine, versions
@@ -118,6 +118,7 @@ def baseline_of(name: str | None, asked: Sequence[Subject]) -> str:
     if name is None:
         usual = NAMED_BLOCKS["encoding"]
         return usual if usual in names else names[0]
-    if name not in names:
+    known = called(name, names)
+    if known is None:
         raise ConfigError(f"--baseline {name}: is not among those that are measured{nearest(name, names)}")
-    return name
+    return known

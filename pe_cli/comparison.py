@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pe_cli import sources, strategies
 from pe_cli.config import EvaluationConfig, Experiment, resolve, training_identity
-from pe_cli.errors import ConfigError, CorpusError, PeError, SectionError, nearest
+from pe_cli.errors import ConfigError, CorpusError, PeError, SectionError, called, nearest
 from pe_cli.evaluation import COLUMNS
 from pe_cli.lengths import skipping, too_long
 from pe_cli.runs import open_run, run_directory_name
@@ -167,24 +167,25 @@ def fitting(corpus: Source, evaluation: EvaluationConfig) -> list[str]:
     return [f"{corpus.name}: {note}" for note in skipping(text, evaluation)]
 
 
-def baseline_of(planned: Sequence[Planned], called: str | None) -> Baseline:
+def baseline_of(planned: Sequence[Planned], asked: str | None) -> Baseline:
     """What paired differences refer to: the first config, or the one named, alone or with a strategy."""
     experiments = {run.base: run.experiment for run in planned}
-    if called is None:
+    if asked is None:
         name = next(iter(experiments))
-        asked = experiments[name].evaluation.strategies
-        plain = any(one in ("none", strategies.ALL) for one in asked)
-        return Baseline(name, "none" if plain else strategies.label(asked[0]))
-    name, plus, strategy = (called, "", "none") if called in experiments else called.partition(" + ")
-    if name not in experiments:
-        raise ConfigError(f"--baseline: '{name}' is not in this comparison{nearest(name, experiments)}")
+        evaluated = experiments[name].evaluation.strategies
+        plain = any(one in ("none", strategies.ALL) for one in evaluated)
+        return Baseline(name, "none" if plain else strategies.label(evaluated[0]))
+    stated, plus, strategy = (asked, "", "none") if called(asked, experiments) else asked.partition(" + ")
+    known = called(stated, experiments)
+    if known is None:
+        raise ConfigError(f"--baseline: '{stated}' is not in this comparison{nearest(stated, experiments)}")
     try:
-        found = Baseline(name, strategies.label(strategy if plus else "none"))
+        found = Baseline(known, strategies.label(strategy if plus else "none"))
     except SectionError as error:
-        raise ConfigError(f"--baseline {called}: {error}") from None
-    asked = experiments[name].evaluation.strategies
-    if strategies.ALL not in asked and found.strategy not in map(strategies.label, asked):
-        raise ConfigError(f"--baseline: {name} is not evaluated with {found.strategy}; name it in --strategy")
+        raise ConfigError(f"--baseline {asked}: {error}") from None
+    evaluated = experiments[known].evaluation.strategies
+    if strategies.ALL not in evaluated and found.strategy not in map(strategies.label, evaluated):
+        raise ConfigError(f"--baseline: {known} is not evaluated with {found.strategy}; name it in --strategy")
     return found
 
 

@@ -114,6 +114,12 @@ def canonical(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
+def called(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is meant: the very one, else the only one that is the same but for case and dashes."""
+    alike = [one for one in known if canonical(one) == canonical(name)]
+    return name if name in alike else alike[0] if len(alike) == 1 else None
+
+
 def comma_parts(text: str) -> list[str]:
     """What stands between commas, but for commas in brackets: `a,b(c=[1,2])` has two parts."""
     parts, depth = [""], 0

@@ -173,7 +173,7 @@ def test_a_second_comparison_retrains_nothing(done: Finished, two: Path) -> None
         return [seconds, *((directory / name).stat().st_mtime_ns for directory in directories for name in kept)]
 
     before = trainings()
-    later = again(two, "--json", "--lengths", "32,100", "--baseline", "NA", "--set", "evaluation.windows=3", "--resume")
+    later = again(two, "--json", "--lengths", "32,100", "--baseline", "na", "--set", "evaluation.windows=3", "--resume")
     assert later.code == 0
     assert trainings() == before
     assert {row["length"] for row in later.json["rows"]} == {32, 100}
