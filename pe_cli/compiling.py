@@ -15,6 +15,8 @@ from pe_cli.model import Transformer
 
 COMPILE_FROM = 40_000_000
 """Characters of training from which compiling pays back on a CPU."""
+MOST_FORMS = 1000
+"""Beyond as many forms of one function torch stops compiling it, without an error."""
 Note = Callable[[str], None]
 
 
@@ -36,25 +38,30 @@ def compiled(
 
 
 class Compiled:
-    """Compiles at the first call. Where that fails the model is called as it is, with the same random numbers."""
+    """Compiles all layers at the first call. Where that fails they are called as they are, with equal random numbers.
+
+    Embeddings stay outside: ids are drawn and checked there, by what a compiler cannot follow.
+    """
 
     def __init__(self, model: Transformer, dynamic: bool | None, note: Note) -> None:
         self.model, self.note = model, note
-        self.call: Callable[..., Tensor] = torch.compile(model, dynamic=dynamic)
+        # layers that cannot be compiled together are compiled one by one, each as another form of the same function
+        torch._dynamo.config.recompile_limit = MOST_FORMS
+        self.through: Callable[..., Tensor] = torch.compile(model.through, dynamic=dynamic)
         self.works = False
 
     def __call__(self, tokens: Tensor, generator: torch.Generator) -> Tensor:
+        entering = self.model.embedded(tokens, generator)
         if self.works:
-            return self.call(tokens, generator)
-        before = generator.get_state(), torch.get_rng_state()
+            return self.through(*entering)
+        before = torch.get_rng_state()
         try:
-            logits = self.call(tokens, generator)
+            logits = self.through(*entering)
         except Exception as error:  # torch has many kinds; what is wrong with the model itself is raised again below
-            generator.set_state(before[0])
-            torch.set_rng_state(before[1])
+            torch.set_rng_state(before)
             said = shorten(str(error), 120, placeholder="…")
             self.note(f"training.compile: it failed, so the model is not compiled ({type(error).__name__}: {said})")
-            self.call = self.model
-            logits = self.model(tokens, generator)
+            self.through = self.model.through
+            logits = self.through(*entering)
         self.works = True
         return logits

@@ -43,10 +43,17 @@ class Transformer(nn.Module):
         piece = self.encoding.piece
         if piece is not None and tokens.shape[1] > piece:
             return self.in_pieces(tokens, piece, scored or tokens.shape[1])
+        return self.through(*self.embedded(tokens, generator), scored)
+
+    def embedded(self, tokens: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Positions]:
+        """What enters the first layer (B, T, D), and the ids."""
         with torch.autocast(tokens.device.type, enabled=False):
             positions = self.encoding.positions(tokens, generator)
-            x = self.dropout(self.encoding.embed(self.embedding(tokens), positions))
-        length = tokens.shape[1]
+            return self.dropout(self.encoding.embed(self.embedding(tokens), positions)), positions
+
+    def through(self, x: Tensor, positions: Positions, scored: int | None = None) -> Tensor:
+        """The logits of `forward` from what is `embedded`, through all layers."""
+        length = x.shape[1]
         last = len(self.blocks) - 1
         for index, block in enumerate(self.blocks):
             first = max(0, length - scored) if scored is not None and index == last else 0

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
-from torch.optim import AdamW, Muon, Optimizer
+from torch.optim import AdamW, Optimizer
 
 from pe_cli.config import TrainingConfig
 from pe_cli.model import Transformer
+from pe_cli.muon import Muon
+
+KEPT: dict[type[Optimizer], tuple[str, ...]] = {
+    AdamW: ("step", "exp_avg", "exp_avg_sq"),
+    Muon: ("momentum_buffer",),
+}
+"""What each keeps of a parameter from one step to the next."""
 
 
 class Optimizers:
@@ -49,16 +56,27 @@ class Optimizers:
         }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a `state()`. RuntimeError for one that these parameters cannot have."""
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
-                    prefix = f"{self.names[parameter]}."
-                    entries = {key.removeprefix(prefix): t for key, t in state.items() if key.startswith(prefix)}
                     optimizer.state[parameter] = {
                         # the fused kernels count steps where the parameter is, the others on the CPU
                         key: value.to(parameter.device) if self.fused or key != "step" else value
-                        for key, value in entries.items()
+                        for key, value in self._entries(parameter, KEPT[type(optimizer)], state).items()
                     }
+
+    def _entries(self, parameter: Tensor, kept: Sequence[str], state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """All that is kept of a parameter, or nothing before its first gradient. Fused kernels look at no shape."""
+        name = self.names[parameter]
+        entries = {key: state[f"{name}.{key}"] for key in kept if f"{name}.{key}" in state}
+        if entries and len(entries) < len(kept):
+            raise RuntimeError(f"of {name} there is {', '.join(entries)} alone")
+        for key, value in entries.items():
+            shape = () if key == "step" else parameter.shape
+            if value.shape != shape or value.dtype != parameter.dtype:
+                raise RuntimeError(f"{name}.{key} is {value.dtype} of the shape {list(value.shape)}")
+        return entries
 
 
 def parameter_groups(model: Transformer, optimizer: str) -> dict[str, list[nn.Parameter]]:

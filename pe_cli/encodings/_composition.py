@@ -237,7 +237,7 @@ class Composition(PositionEncoding):
 
     def hooks(self, index: int) -> frozenset[str]:
         members = self.members()
-        return frozenset[str]().union(*(members[n].hooks(own) for n, own in self.acting(index)))
+        return frozenset(name for n, own in self.acting(index) for name in members[n].hooks(own))
 
     def map(self, function: Callable[[PositionEncoding], PositionEncoding]) -> PositionEncoding:
         """A part for which `function` has no meaning stays as it is, unless it has none for any."""

@@ -12,6 +12,8 @@ from torch.nn import functional as F
 
 PIECE = 2**14
 """How many numbers a costly function is shown at once: a hidden layer of 512 units then takes 32 MiB."""
+FEW = 2**10
+"""So many numbers are not worth looking for equal ones among them."""
 
 
 def within(parameter: Tensor, low: float, high: float = torch.inf) -> Tensor:
@@ -74,6 +76,12 @@ def in_pieces(numbers: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def at_distinct(numbers: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """function(numbers), computed once for each value: the T² pairs of a window have T distances."""
-    distinct, place = numbers.unique(return_inverse=True)
+    """function(numbers), computed once for each value: the T² pairs of a window have T distances.
+
+    Few numbers, such as those T themselves, are not looked through: torch.compile cannot trace that.
+    """
+    if numbers.numel() <= FEW:
+        distinct, place = numbers, torch.arange(numbers.numel(), device=numbers.device)
+    else:
+        distinct, place = numbers.unique(return_inverse=True)
     return F.embedding(place, in_pieces(distinct, function).T).T

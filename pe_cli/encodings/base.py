@@ -191,8 +191,13 @@ class PositionEncoding(nn.Module):
         bias = self.bias(block)
         if "by_distance" not in self.hooks(block.layer.index):
             return bias
-        distance = block.distance.clamp(min=0)  # (B or 1, Q, K); future keys are masked in any case
-        flat = self.by_distance(block.layer, distance.flatten())
+        by_offset = self.offset_bias(block.layer, block.queries.stop)
+        if by_offset is None:
+            distance = block.distance.clamp(min=0)  # (B or 1, Q, K); future keys are masked in any case
+            flat = self.by_distance(block.layer, distance.flatten())
+        else:  # all pairs of one offset have one bias
+            distance = block.offset.clamp(min=0)[None]
+            flat = by_offset.index_select(-1, distance.flatten())
         if flat is None:
             return bias
         static = flat.unflatten(-1, distance.shape).movedim(0, 1)  # (B or 1, H, Q, K)

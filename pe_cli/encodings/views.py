@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import torch
@@ -47,6 +47,22 @@ class LayerView:
         return replace(self, positions=positions)
 
 
+class once:
+    """A tensor of an object, computed at the first use.
+
+    functools.cached_property takes a lock before Python 3.12, which torch.compile cannot trace: it would give up the
+    whole of attention.
+    """
+
+    def __init__(self, function: Callable[[Any], Tensor]) -> None:
+        self.function, self.name = function, function.__name__
+
+    def __get__(self, owner: Any, kind: type) -> Tensor:
+        value = self.function(owner)
+        object.__setattr__(owner, self.name, value)  # found before this descriptor from now on
+        return value
+
+
 class Scorer(Protocol):
     def scores(self, block: Block) -> Tensor: ...
 
@@ -68,21 +84,21 @@ class Block:
     encoding: Scorer
     whole: Block | None = None
 
-    @cached_property
+    @once
     def dot(self) -> Tensor:
         """q·k/√d_head, with the width of the un-rotated head."""
         return (self.q / math.sqrt(self.layer.q.shape[-1])) @ self.k.transpose(-2, -1)
 
-    @cached_property
+    @once
     def scores(self) -> Tensor:
         """The logits before the bias, computed once."""
         return self.whole.scores if self.whole is not None else self.encoding.scores(self)
 
-    @cached_property
+    @once
     def query_index(self) -> Tensor:
         return self.index[self.queries]
 
-    @cached_property
+    @once
     def key_index(self) -> Tensor:
         return self.index[self.keys]
 
@@ -90,16 +106,16 @@ class Block:
     def index(self) -> Tensor:
         return torch.arange(self.layer.q.shape[2], device=self.layer.q.device)
 
-    @cached_property
+    @once
     def offset(self) -> Tensor:
         """Query index − key index (Q, K): the distance in token order, whatever the ids."""
         return self.query_index[:, None] - self.key_index[None, :]
 
-    @cached_property
+    @once
     def causal(self) -> Tensor:
         return self.offset >= 0
 
-    @cached_property
+    @once
     def distance(self) -> Tensor:
         """Query id − key id (B or 1, Q, K)."""
         ids = self.layer.positions.ids
