@@ -50,15 +50,18 @@ def extrapolation(title: str, rows: Sequence[Mapping[str, Any]], facts: Sequence
 def by_depth(windows: pd.DataFrame) -> list[Table]:
     """Exact match, then margin, by depth and length of one strategy after the other, from the rows of windows.csv."""
     tables = []
+    note = "depth: where the key stands in the text, 0 at the beginning and 1 at the end; instances in a cell: "
     placed = windows[windows["depth"].notna()]
     placed = placed.assign(exact=placed["right_chars"] == placed["scored_chars"], margin=placed["margin"].astype(float))
+    cells = placed.groupby(["strategy", "depth", "length"]).size()
     for strategy, part in placed.groupby("strategy", sort=False):
         for key, called, form in (("exact", "Exact match", ".2f"), ("margin", "Margin in nats", "+.2f")):
             means = part.pivot_table(index="depth", columns="length", values=key, aggfunc="mean")
             columns = [Column("depth", "depth", ".2f"), *(Column(str(length), str(length), form) for length in means)]
             rows = [{"depth": depth, **dict(zip(map(str, means), row, strict=True))} for depth, row in
                     zip(means.index, means.to_numpy(), strict=True)]  # fmt: skip
-            tables.append(Table(f"{called} by depth and length ({strategy})", columns, rows))
+            facts = [f"{note}{cells.min()} to {cells.max()}"]
+            tables.append(Table(f"{called} by depth and length ({strategy})", columns, rows, facts))
     return tables
 
 

@@ -23,6 +23,7 @@ from pe_cli.subjects import Subject
 from pe_cli.versions import machine, versions
 
 NAME = "bench"
+FILES = ("bench.csv", "bench.md", "bench.png")
 TITLE = "Speed and memory of position encodings"
 
 
@@ -52,7 +53,8 @@ def bench(request: Request) -> None:
     precision = choose_precision(experiment.training.precision, place)
     corpus = sources.load(experiment.data)
     if not isinstance(corpus, Corpus):
-        raise ConfigError(f"--set data={request.changes['data']}: windows of a text are timed; name a text")
+        [key] = [key for key in request.changes if key.partition(".")[0] == "data"][:1]
+        raise ConfigError(f"--set {key}={request.changes[key]}: windows of a text are timed; name a text")
     sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
     torch.set_num_threads(threads)
     setting, plan = Setting(corpus, place, threads, request.rounds), benchmark.planned(asked)
@@ -62,7 +64,7 @@ def bench(request: Request) -> None:
         def advance(one: Measured, done: int, total: int) -> None:
             display.update(NAME, done, total, f"{one.subject.name}, {one.work} at {one.length}")
 
-        files.probe(folder, 4096)
+        files.writable(folder, FILES)
         flops = benchmark.matmul_flops(precision, place)
         benchmark.measure(plan, setting, advance, console.note)
         rows = benchmark.rows(plan, baseline, len(corpus.alphabet), flops)
@@ -99,12 +101,12 @@ def bench(request: Request) -> None:
 
 def asked_for(request: Request, console: Console) -> list[Subject]:
     """The encodings, with their lengths. ConfigError for a run, which would be measured as its encoding is."""
-    changes = {**request.changes, **options.evaluation_overrides(request.lengths, None, None)}
+    changes = options.together(request.changes, options.evaluation_overrides(request.lengths, None, None))
     longest = options.longest_length(request.max_len, request.lengths)
     if longest is not None:
         of_training = {key: value for key, value in changes.items() if key.startswith("training.")}
         length = resolve(None, of_training).experiment.training.longest
-        changes |= options.lengths_up_to(longest, length)
+        changes = options.together(changes, options.lengths_up_to(longest, length))
     found = describing.asked_for(request.names, changes, console)
     for one in found:
         if one.run is not None:

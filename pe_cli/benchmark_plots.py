@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,6 +76,10 @@ def _logarithmic(axes: Axes) -> None:
     if not axes.dataLim.width > 0:  # nothing to be drawn
         return
     axes.set_xscale("log")
+    low, high = axes.dataLim.intervalx
+    if high < 10 * low:  # a decade at least, so that two values are labelled
+        middle = math.sqrt(low * high)
+        axes.set_xlim(middle / math.sqrt(10), middle * math.sqrt(10))
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=12))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -129,11 +129,12 @@ def size_of(corpus: PythonTopics) -> int | None:
 
 
 def tasks() -> list[dict[str, Any]]:
-    """name, reference, options, line."""
+    """name, reference, counted, options, line."""
     return [
         {
             "name": name,
             "reference": cls.reference,
+            "counted": cls.counted,
             "options": options(cls.Options, cls.Options().model_dump(mode="json")),
             "line": first_line(sys.modules[cls.__module__]).removeprefix(f"{name}: "),
         }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,11 @@ def weight_sha256(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def save(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
-    """Replace `path` atomically. Tensors may share memory and be on any device; `meta` is for JSON."""
+def save(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any], previous: Path | None = None) -> None:
+    """Replace `path` atomically. Tensors may share memory and be on any device; `meta` is for JSON.
+
+    The checkpoint of before stays as `previous`, if that is given: a disk may give back other bytes than it took.
+    """
     # The format refuses tensors that share memory, so each is copied.
     copies = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
@@ -36,7 +40,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> 
     # Python's NaN and Infinity are kept: this text is read by `load` alone, and must come back as it was.
     text = json.dumps(meta)
     header = {"meta": text, "sha256": _digest(copies, text)}
-    files.write_bytes(path, safetensors.torch.save(copies, metadata=header))
+    files.write_bytes(path, safetensors.torch.save(copies, metadata=header), previous)
 
 
 def load(path: Path, advice: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -46,8 +50,7 @@ def load(path: Path, advice: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     if not path.is_file():
         raise RunError(f"there is no {path.absolute()}: {advice}")
-    with files.failing("read", path):  # by Python: the library opens no file whose name is not UTF-8
-        content = path.read_bytes()
+    content = files.read_bytes(path)  # by Python: the library opens no file whose name is not UTF-8
     try:
         tensors = safetensors.torch.load(content)
         # what has just been parsed: eight bytes of length, and JSON
@@ -60,6 +63,23 @@ def load(path: Path, advice: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise RunError(f"{path.absolute()} is damaged, its SHA-256 is not the recorded one: {advice}")
     meta: dict[str, Any] = json.loads(header["meta"])
     return tensors, meta
+
+
+def load_whole(
+    path: Path, previous: Path, advice: str, warn: Callable[[str], None]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """`load`; where `path` cannot be loaded, `previous` takes its place, and `warn` is told."""
+    try:
+        return load(path, advice)
+    except RunError as error:
+        try:
+            found = load(previous, advice)
+        except RunError:
+            raise error from None
+        with files.failing("replace", path):
+            os.replace(previous, path)
+        warn(f"{str(error).removesuffix(f': {advice}')}: going on from the checkpoint before it")
+        return found
 
 
 def _digest(tensors: Mapping[str, Tensor], meta: str) -> str:

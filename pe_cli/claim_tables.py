@@ -11,7 +11,7 @@ from typing import Any
 from pe_cli import files
 from pe_cli.claims import HOLDS, Claim
 from pe_cli.documents import Table, escaped
-from pe_cli.inequalities import OF_TABLES, Term
+from pe_cli.inequalities import OF_TABLES, Side, Term
 from pe_cli.reports import interval
 from pe_cli.statistics import CONFIDENCE
 from pe_cli.tables import Column
@@ -39,11 +39,12 @@ INEQUALITIES = (
     Column("verdict", "verdict"),
 )
 RULES = (
-    "Left and right are means over seeds; their difference is taken at each seed, where both runs saw the same "
-    "batches, and its interval is over seeds (Student's t). An inequality is confirmed where the interval lies wholly "
-    "on the side that it names, refuted where it lies wholly on the other, and open else. A claim is reproduced where "
-    "all of its inequalities are confirmed, contradicted where one is refuted, and undecided else, or where a control "
-    "is not confirmed. The intervals are those of one inequality each, without a correction for their number."
+    "Left and right are means over seeds, with the numbers that a claim adds; their difference is taken at each seed, "
+    "where both runs saw the same batches, and its interval is over seeds (Student's t). An inequality is confirmed "
+    "where the interval lies wholly on the side that it names, refuted where it lies wholly on the other, and open "
+    "else. A claim is reproduced where all of its inequalities are confirmed, contradicted where one is refuted, and "
+    "undecided else, or where a control is not confirmed. The intervals are those of one inequality each, without a "
+    "correction for their number."
 )
 MEANINGS = {
     "loss": "loss(RUN, LENGTH): nats per character",
@@ -69,11 +70,19 @@ def counted(results: Sequence[Result], left: int) -> str:
 
 def numbers(result: Result) -> str:
     """The inequalities of a claim with both numbers, in one line."""
-    return "; ".join(
-        f"{one.inequality.text}: " + ("no number" if one.seeds == 0 else f"{one.left:.3f} and {one.right:.3f}")
-        for one in result.judged
-        if one.kind == HOLDS
-    )
+    parts = []
+    for one in result.judged:
+        if one.kind == HOLDS:
+            sides = (measured(one.inequality.left, one.left), measured(one.inequality.right, one.right))
+            parts.append(f"{one.inequality.text}: {'no number' if one.seeds == 0 else ' and '.join(sides)}")
+    return "; ".join(parts)
+
+
+def measured(side: Side, value: float) -> str:
+    """A side as what was measured, and what the claim adds to it: `1.384 + 0.05`."""
+    if not side.terms or side.number == 0:
+        return f"{value:.3f}"
+    return f"{value - side.number:.3f} {'-' if side.number < 0 else '+'} {abs(side.number):g}"
 
 
 def verdicts_of(results: Sequence[Result], left: int) -> Table:
@@ -149,6 +158,12 @@ def document(results: Sequence[Result], left: int, facts: Sequence[str]) -> str:
 def write(results: Sequence[Result], left: int, folder: Path, name: str, facts: Sequence[str]) -> list[Path]:
     """NAME.csv and NAME.md, which says that `left` claims are still to come."""
     rows: list[Mapping[str, Any]] = [files.plain(row(result, one)) for result in results for one in result.judged]
-    files.write_csv(folder / f"{name}.csv", rows, COLUMNS)
-    files.write_text(folder / f"{name}.md", document(results, left, facts))
-    return [folder / f"{name}.md", folder / f"{name}.csv"]
+    text, table = map(folder.joinpath, written_as(name))
+    files.write_csv(table, rows, COLUMNS)
+    files.write_text(text, document(results, left, facts))
+    return [text, table]
+
+
+def written_as(name: str) -> tuple[str, str]:
+    """The names of the files of `write`."""
+    return f"{name}.md", f"{name}.csv"

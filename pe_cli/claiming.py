@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pe_cli import claim_tables, claims, comparison, runs, verdicts
+from pe_cli import claim_tables, claims, comparison, files, locks, verdicts
 from pe_cli.claims import Claim
 from pe_cli.commands import command_line, show
 from pe_cli.comparing import STOPPED, Watching, listed
@@ -40,8 +40,8 @@ class Request:
 
 def check(request: Request) -> None:
     console = Console(request.quiet)
-    files = files_of(request)
-    found, wrong = claims.found(files, request.seeds, request.overrides)
+    paths = files_of(request)
+    found, wrong = claims.found(paths, request.seeds, request.overrides)
     if wrong:
         raise ConfigError(listed([(text.partition(":")[0], text) for text in wrong]))
     planned = {run.directory: run for claim in found for run in claim.planned}
@@ -51,11 +51,14 @@ def check(request: Request) -> None:
     if request.dry_run:
         show_plan(console, request, found, settings.root)
         return
-    runs.writable(settings.root)
+    name = name_of(request, paths)
+    files.writable(settings.root)
+    files.writable(request.out, claim_tables.written_as(name))
     started = time.monotonic()
     results: list[Result] = []
     written: list[Path] = []
     with (
+        locks.held(settings.root, request.out / name),
         interruptible(console.restore) as received,
         console.display("runs", sum(len(claim.planned) for claim in found)) as display,
     ):
@@ -70,7 +73,7 @@ def check(request: Request) -> None:
             if received() is not None:
                 break
             try:
-                results.append(verdicts.judge(claim, outcomes, advance))
+                results.append(verdicts.judge(claim, outcomes, settings.device, advance))
             except Interrupted:
                 break
             minutes = (time.monotonic() - started) / 60
@@ -79,7 +82,7 @@ def check(request: Request) -> None:
                 f"thread{'s' if settings.threads > 1 else ''} each; runs that were there already are not trained "
                 f"again; {machine(settings.device)}."
             ]
-            written = claim_tables.write(results, len(found) - number, request.out, name_of(request, files), facts)
+            written = claim_tables.write(results, len(found) - number, request.out, name, facts)
             console.note(f"{claim.name}: {results[-1].verdict}")
         stopped = received()
     report(console, request, results, len(found) - len(results), written)

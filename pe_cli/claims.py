@@ -33,6 +33,8 @@ MERGED = ("model", "training", "evaluation")
 
 def _items(value: Any) -> Any:
     """A text alone is a list of one: what stands between its commas is no item."""
+    if isinstance(value, Mapping):
+        raise ValueError(f"must be a text or a list of texts, not {shown(value)}")
     return [value] if isinstance(value, str) else value
 
 
@@ -96,7 +98,7 @@ def load(path: Path, seeds: str | None, overrides: Mapping[str, str], texts: dic
     if not stated.runs:
         raise ConfigError(f"{document.place('runs')}: runs: names no run")
     experiments = {name: experiment_of(document, stated, name, path, overrides) for name in stated.runs}
-    chosen = seed_list(seeds or str(stated.seeds), next(iter(experiments.values())).seed) or []
+    chosen = seed_list(str(stated.seeds) if seeds is None else seeds, next(iter(experiments.values())).seed) or []
     found: list[tuple[str, Inequality]] = []
     notes: dict[str, None] = {}
     corpora = {name: sources.load_once(experiment.data, texts) for name, experiment in experiments.items()}

@@ -81,7 +81,7 @@ def extrapolate(
         typer.Option("--attention", help="Also measure where the scored characters look: attention.csv and .png."),
     ] = False,
     data: options.Data = None,
-    set_: options.Set = None,
+    set_: options.SetEvaluation = None,
     out: options.Out = Path("results"),
     device: options.Device = "auto",
     threads: options.Threads = None,
@@ -262,8 +262,8 @@ def main() -> None:
         signal.signal(number, stop)
     with quiet_pipe():
         try:
-            app()
-        except Exception as error:
+            app(prog_name="pe")
+        except (Exception, Interrupted) as error:
             known = expected(error)
             if debug or known is None:
                 raise
@@ -274,9 +274,9 @@ def main() -> None:
             sys.exit(code)
 
 
-def expected(error: Exception) -> tuple[str, int] | None:
+def expected(error: BaseException) -> tuple[str, int] | None:
     """The message and the exit code of what the person at the keyboard can act on; None for a fault of the program."""
-    if isinstance(error, PeError):
+    if isinstance(error, PeError | Interrupted):
         return str(error), error.exit_code
     if isinstance(error, OSError):  # what no command foresees of a file, or of a standard stream
         return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 2

@@ -38,7 +38,7 @@ def inspect(
     length: Annotated[int | None, options.length_shown("16")] = None,
     at_length: options.AtLength = None,
     strategy: Annotated[str, typer.Option("--strategy", metavar="NAME", help="The strategy.")] = "none",
-    set_: options.Set = None,
+    set_: options.SetEncoding = None,
     json: options.Json = False,
 ) -> None:
     """The numbers of an encoding before any training."""
@@ -53,7 +53,7 @@ def properties(
         list[str] | None,
         typer.Argument(metavar="[ENCODING or RUN]…", help="Names of encodings, or of runs; default: all encodings."),
     ] = None,
-    set_: options.Set = None,
+    set_: options.SetEncoding = None,
     fast: Annotated[bool, typer.Option("--fast", help="Measure no time and no memory.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the formulas; without a name, nothing is measured.")
@@ -85,7 +85,7 @@ def bench(
         int,
         typer.Option("--rounds", metavar="N", parser=options.whole("--rounds", 1, 1000), help="Turns that count."),
     ] = 5,
-    set_: options.Set = None,
+    set_: options.SetEncoding = None,
     out: options.Out = Path("results"),
     device: options.Device = "auto",
     threads: options.Threads = None,

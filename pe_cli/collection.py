@@ -7,20 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pe_cli import answer_tables, files, plots, reports, samplers, strategies, variations
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS, Baseline, Outcome, Refused, run_rows
 from pe_cli.documents import Table, document
-from pe_cli.errors import RunError
-from pe_cli.evaluation import COLUMNS, OF_TASKS, WINDOW_COLUMNS
 from pe_cli.protocols import INSTANCES
-from pe_cli.runs import open_run
-from pe_cli.schema import shown
 from pe_cli.summary import ORDERING_COLUMNS, SUMMARY_COLUMNS, Varied, orderings, summarise
-
-TEXT_COLUMNS = ("run", "encoding", "positions", "strategy", "protocol", "status", "reason", "data")
 
 
 @dataclass(frozen=True)
@@ -35,52 +28,22 @@ class Comparison:
     """Where a comparison is varied: which orderings of its runs survive."""
 
 
-def read_rows(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A CSV of ours: names stay text (`NA` and `007` are names), an empty number or reason is a missing one.
-
-    RunError for a file that is no such table, or has anything but numbers where these belong.
-    """
-    text = {name: str for name in columns if name in TEXT_COLUMNS}
-    numbers = {name: [""] for name in columns if name not in text}
-    with files.failing("read", path):
-        try:
-            frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)
-            older = (set(columns) & OF_TASKS) - set(frame.columns)  # written before there were tasks
-            frame = frame.assign(**dict.fromkeys(older, np.nan))[list(columns)]
-        except (ValueError, KeyError):  # those of pandas and of Unicode are kinds of ValueError
-            raise RunError(f"{path.absolute()} is damaged: it is no table of {', '.join(columns)}") from None
-    for name in numbers:
-        is_none = pd.to_numeric(frame[name], errors="coerce").isna() & frame[name].notna()
-        if len(wrong := frame[name][is_none]):
-            line, value = int(wrong.index[0]) + 2, shown(wrong.iloc[0])
-            raise RunError(f"{path.absolute()} is damaged: line {line}: {name}: must be a number, not {value}")
-    if "reason" in columns:
-        frame["reason"] = frame["reason"].mask(frame["reason"] == "", None)
-    return frame
-
-
 def collect(outcomes: Sequence[Outcome], baseline: Baseline, refused: Sequence[Refused] = ()) -> Comparison:
     """Rows and windows of every run that was evaluated, and their summary over seeds."""
     rows, windows = [], []
     notes: dict[str, None] = {}
     for outcome in outcomes:
-        if outcome.status != "finished" or outcome.directory is None:
+        if outcome.evaluated is None:
             continue
         name, evaluation = outcome.planned.name, outcome.planned.experiment.evaluation
-        rows.append(read_rows(outcome.directory / "extrapolation.csv", COLUMNS).assign(name=name))
+        rows.append(outcome.evaluated.rows.assign(name=name))
         notes.update(
             dict.fromkeys(reports.fewer_blocks(reports.records(rows[-1]), evaluation.windows, evaluation.scored))
         )
         used = list(rows[-1]["strategy"].unique())
         notes.update(dict.fromkeys(strategies.left_out(name, evaluation.strategies, used)))
         notes.update(dict.fromkeys(samplers.notes(outcome.planned.experiment.positions)))
-        windows.append(
-            read_rows(outcome.directory / "windows.csv", WINDOW_COLUMNS).assign(
-                name=name,
-                seed=outcome.planned.experiment.seed,
-                data_hash=open_run(outcome.directory).text("data_hash"),
-            )
-        )
+        windows.append(outcome.evaluated.windows.assign(name=name, seed=outcome.planned.experiment.seed))
     runs = run_rows(outcomes, refused)
     if not rows:
         return Comparison(runs, pd.DataFrame(columns=list(ROW_COLUMNS)), pd.DataFrame(columns=list(SUMMARY_COLUMNS)))
@@ -115,8 +78,15 @@ def lost(rows: pd.DataFrame) -> list[tuple[str, str]]:
     ]
 
 
+FILES = (
+    "runs.csv", "comparison.csv", "summary.csv", "orderings.csv", "comparison.md", "comparison.png",
+    "comparison-tasks.png",
+)  # fmt: skip
+"""All that may be written into the directory of a comparison."""
+
+
 def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]) -> None:
-    """runs.csv, comparison.csv, summary.csv and comparison.md."""
+    """The tables of FILES."""
     files.write_csv(folder / "runs.csv", comparison.runs, RUN_COLUMNS)
     files.write_csv(folder / "comparison.csv", reports.records(comparison.rows), ROW_COLUMNS)
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
@@ -128,9 +98,12 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
 def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
     """comparison.png, where there is a loss to draw. RunError where it cannot be drawn: the tables are there.
 
-    Where some runs are of texts and others of tasks, the latter are in comparison-tasks.png.
+    Where some runs are of texts and others of tasks, the latter are in comparison-tasks.png. Of a varied comparison
+    the runs as configured are drawn; all recipes in one picture could not be told apart.
     """
-    drawn = with_effect(comparison.rows)
+    varied = [run["name"] for run in comparison.runs if run.get("variation")]
+    drawn = with_effect(comparison.rows[~comparison.rows["name"].isin(varied)])
+    title = f"{title}, as configured" if varied else title
     of_tasks = drawn["protocol"] == INSTANCES
     parts = {"comparison.png": drawn[~of_tasks], "comparison-tasks.png": drawn[of_tasks]}
     if of_tasks.all():

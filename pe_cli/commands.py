@@ -6,6 +6,7 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -16,12 +17,12 @@ from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
 from pe_cli.documents import Table
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
-from pe_cli.execution import train_run, training_detail
 from pe_cli.lengths import skipping
 from pe_cli.optimizers import parameter_groups
 from pe_cli.progress import Display
 from pe_cli.runs import Run
 from pe_cli.signals import interruptible
+from pe_cli.single import train_run, training_detail
 from pe_cli.text_evaluation import TextEvaluation
 from pe_cli.trained import fresh_model, open_trained
 from pe_cli.training import Progress
@@ -79,8 +80,18 @@ def train(
         interruptible(console.restore) as received,
         console.display() as display,
     ):
-        runs.point_latest(run)
-        run = train_run(run, experiment, corpus, place, Shown(name, display), received)
+        try:
+            runs.point_latest(run)
+        except RunError:
+            with suppress(OSError):  # one that has begun before is not empty
+                run.path.rmdir()
+            raise
+        try:
+            run = train_run(run, experiment, corpus, place, Shown(name, display), received)
+        except RunFailed as error:
+            if isinstance(error.__cause__, RunError):  # a disk that is full, and not the experiment
+                raise RunFailed(f"{error}; once that is mended, the same command with --resume goes on") from error
+            raise
     if json:
         console.json({**run.info, "directory": str(run.path)})
     else:
@@ -168,36 +179,26 @@ def extrapolate(
     if watched is not None:
         planned["attention"] = attended.planned_chars(watched)
     feeds = [f"{name} feeds {chars:,} characters" for name, chars in planned.items()]
-    console.note(f"evaluating: {', '.join(feeds)}")
     total, fed = sum(planned.values()), 0
-    with interruptible(console.restore) as received, console.display() as display:
-
-        def advance(chars: int) -> None:
-            nonlocal fed
-            fed += chars
-            if (number := received()) is not None:
-                raise Interrupted("interrupted; nothing was written, the run itself is untouched", number)
-            display.update(found.path.name, fed, total, "evaluating")
-
-        tables = evaluation.run(advance)
-        evaluated = any(row["status"] == "ok" for row in tables.extrapolation)
-        if evaluated:  # else the tables of an earlier evaluation are worth more
-            extrapolation.write(evaluation, tables)
-        looked = attended.measure(watched, advance) if watched is not None and evaluated else None
     written = []
-    if evaluated:
-        written.append(found.path / "extrapolation.md")
-        try:
-            written += extrapolation.draw(evaluation, tables)
-        except RunError as error:
-            console.warn(str(error))
-    if watched is not None and looked is not None:
-        extrapolation.write_attention(watched, looked)
-        written.append(found.path / "attention.csv")
-        try:
-            written.append(extrapolation.draw_attention(watched, looked))
-        except RunError as error:
-            console.warn(str(error))
+    with runs.alone(found):
+        console.note(f"evaluating: {', '.join(feeds)}")
+        with interruptible(console.restore) as received, console.display() as display:
+
+            def advance(chars: int) -> None:
+                nonlocal fed
+                fed += chars
+                if (number := received()) is not None:
+                    raise Interrupted("interrupted; nothing was written, the run itself is untouched", number)
+                display.update(found.path.name, fed, total, "evaluating")
+
+            tables = evaluation.run(advance)
+            evaluated = any(row["status"] == "ok" for row in tables.extrapolation)
+            looked = attended.measure(watched, advance) if watched is not None and evaluated else None
+        if evaluated:  # else the tables of an earlier evaluation are worth more
+            written += extrapolation.write(evaluation, tables, console.warn)
+        if watched is not None and looked is not None:
+            written += extrapolation.write_attention(watched, looked, console.warn)
     if json:
         more = {} if looked is None else {"attention": looked.rows}
         console.json({"run": found.path.name, "rows": tables.extrapolation, **more})

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pe_cli import collection, comparison, options, reports, runs
+from pe_cli import collection, comparison, files, locks, options, reports
 from pe_cli.collection import Comparison
 from pe_cli.commands import command_line, show
 from pe_cli.comparison import Outcome, Plan, Variation
 from pe_cli.console import Console
-from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
+from pe_cli.errors import MOST_LINES, ConfigError, Interrupted, RunError, RunFailed
 from pe_cli.execution import Message, execute, prepared
 from pe_cli.experiment import Experiment, directory_name
 from pe_cli.progress import Display
@@ -24,10 +24,8 @@ QUICK = {
     "training.eval_every": "60",
 }
 """Tasks are evaluated as ever: their instances are short."""
-WINDOWS, QUICK_WINDOWS = "evaluation.windows", "8"
+LENGTHS, WINDOWS, QUICK_WINDOWS = "evaluation.lengths", "evaluation.windows", "8"
 QUICK_MAX_LEN = 1024
-MOST_LINES = 15
-"""of an error."""
 STOPPED = "interrupted; finished runs are kept, and the same command goes on with the rest"
 
 
@@ -78,10 +76,11 @@ class Watching:
 def line_of(outcome: Outcome) -> str:
     """The losses of a run, as soon as it is there."""
     name = outcome.planned.directory
-    if outcome.status != "finished" or outcome.directory is None:
+    if outcome.evaluated is None:
         return f"{name}: {outcome.status}: {outcome.reason}"
-    rows = collection.read_rows(outcome.directory / "extrapolation.csv", collection.COLUMNS)
-    first = rows[rows["strategy"] == rows["strategy"].iloc[0]]
+    rows = outcome.evaluated.rows
+    strategy = rows["strategy"].iloc[0]
+    first = rows[rows["strategy"] == strategy]
     measure = "exact_match" if first["exact_match"].notna().any() else "loss"
     parts = []
     for protocol, part in first.groupby("protocol", sort=False):
@@ -91,7 +90,7 @@ def line_of(outcome: Outcome) -> str:
             for length, value, status in zip(part["length"], part[measure], part["status"], strict=True)
         ]
         parts.append(f"{measure.replace('_', ' ')}{by} at {', '.join(values)}")
-    return f"{name}: {'; '.join(parts)}"
+    return f"{reports.label(name, strategy)}: {'; '.join(parts)}"
 
 
 def compare(request: Request) -> None:
@@ -114,24 +113,25 @@ def compare(request: Request) -> None:
     if request.dry_run:
         show_plan(console, request, plan, settings.root)
         return
-    runs.writable(settings.root)
-    runs.writable(request.out / name)
-    started = time.monotonic()
-    with (
-        interruptible(console.restore) as received,
-        console.display("runs", len(plan.runs)) as display,
-    ):
-        outcomes = execute(plan.runs, settings, jobs, Watching(display), received, request.fail_fast)
-        stopped = received()
-    seconds = time.monotonic() - started
-    found = collection.collect(outcomes, baseline, plan.refused)
-    trained = sum(run["seconds"] or 0.0 for run in found.runs)
-    facts = [
-        f"made by `{command_line()}` in {seconds / 60:.1f} minutes, {jobs} runs at a time with {settings.threads} "
-        f"thread{'s' if settings.threads > 1 else ''} each; trainings took {trained / 60:.1f} minutes in all, and what "
-        f"is finished is not trained again; {machine(settings.device)}",
-    ]
-    report(console, request, found, name, facts)
+    files.writable(settings.root)
+    files.writable(request.out / name, collection.FILES)
+    with locks.held(settings.root, request.out / name):
+        started = time.monotonic()
+        with (
+            interruptible(console.restore) as received,
+            console.display("runs", len(plan.runs)) as display,
+        ):
+            outcomes = execute(plan.runs, settings, jobs, Watching(display), received, request.fail_fast)
+            stopped = received()
+        seconds = time.monotonic() - started
+        found = collection.collect(outcomes, baseline, plan.refused)
+        trained = sum(run["seconds"] or 0.0 for run in found.runs)
+        facts = [
+            f"made by `{command_line()}` in {seconds / 60:.1f} minutes, {jobs} runs at a time with {settings.threads} "
+            f"thread{'s' if settings.threads > 1 else ''} each; trainings took {trained / 60:.1f} minutes in all, and "
+            f"what is finished is not trained again; {machine(settings.device)}",
+        ]
+        report(console, request, found, name, facts)
     if stopped is not None:
         raise Interrupted(STOPPED, stopped)
     bad = [(run.planned.directory, line_of(run)) for run in outcomes if run.status != "finished"]
@@ -204,12 +204,14 @@ def checked_plan(request: Request, configs: list[Path]) -> Plan:
     longest = options.longest_length(request.max_len, request.lengths)
 
     def fitted(experiment: Experiment) -> dict[str, str]:
-        trained = experiment.trained_length
-        if not request.quick or experiment.is_task:
-            return options.lengths_up_to(longest, trained)
-        windows = {} if request.overrides.get(WINDOWS) else {WINDOWS: QUICK_WINDOWS}
-        asked_for = longest is not None or request.lengths
-        return windows | options.lengths_up_to(longest if asked_for else max(QUICK_MAX_LEN, trained), trained)
+        trained, up_to, windows = experiment.trained_length, longest, {}
+        if request.quick and not experiment.is_task:
+            windows = {} if request.overrides.get(WINDOWS) else {WINDOWS: QUICK_WINDOWS}
+            if up_to is None and LENGTHS not in overrides:
+                up_to = max(QUICK_MAX_LEN, trained)
+        lengths = options.lengths_up_to(up_to, trained)
+        options.together(overrides, lengths)
+        return windows | lengths
 
     recipes = [comparison.AS_CONFIGURED, *(Variation(*options.variation(text)) for text in dict.fromkeys(request.vary))]
     plan = comparison.plan(configs, overrides, fitted, lambda first: options.seed_list(request.seeds, first), recipes)

@@ -5,24 +5,28 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pe_cli import sources, strategies
-from pe_cli.config import EvaluationConfig, Experiment, resolve, training_identity
-from pe_cli.errors import ConfigError, CorpusError, PeError, SectionError, called, nearest
+from pe_cli.config import EvaluationConfig, Experiment, resolve_source, training_identity
+from pe_cli.errors import ConfigError, CorpusError, PeError, RunError, SectionError, called, nearest
+from pe_cli.evaluated import Evaluated
 from pe_cli.evaluation import COLUMNS
 from pe_cli.lengths import skipping, too_long
-from pe_cli.runs import open_run, run_directory_name
+from pe_cli.runs import is_number, open_run, run_directory_name
 from pe_cli.sources import Source
+from pe_cli.yaml_source import Source as Document
+from pe_cli.yaml_source import read_file
 
 ROW_COLUMNS = ("name", *COLUMNS)
 RUN_COLUMNS = (
     "name", "config", "seed", "status", "reason", "directory", "parameters", "train_loss", "validation_loss",
     "seconds", "device", "threads", "precision", "data_digest", "weight_sha256", "variation",
 )  # fmt: skip
+OF_NUMBERS = ("parameters", "train_loss", "validation_loss", "seconds", "threads")
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ class Outcome:
     status: str
     reason: str | None
     directory: Path | None
+    evaluated: Evaluated | None = field(default=None, compare=False, repr=False)
+    """Of a finished run what this command asked for: its files may hold what another one asked by now."""
 
 
 def expand(patterns: Sequence[str]) -> list[Path]:
@@ -115,15 +121,18 @@ def plan(
     config has its own). ConfigError for two configs that would share a run directory.
     """
     texts: dict[str, Source] = {}
+    documents = {path: document_of(path) for path in configs}
     good: list[tuple[Path, Variation, Experiment, str]] = []
     refused: list[Refused] = []
     notes: dict[str, None] = {}
     for variation, path in product(variations, configs):
         try:
+            document = documents[path]
+            if isinstance(document, PeError):
+                raise document
             changes = {**overrides, **variation.changes}
-            experiment = resolve(path, changes).experiment
-            more = fitted(experiment)
-            experiment = resolve(path, {**changes, **more}).experiment
+            more = fitted(resolve_source(document, changes, path).experiment)
+            experiment = resolve_source(document, {**changes, **more}, path).experiment
             corpus = sources.load_once(experiment.data, texts)
             sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
             notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
@@ -157,6 +166,14 @@ def plan(
     return Plan(list(runs.values()), refused, list(notes))
 
 
+def document_of(path: Path) -> Document | PeError:
+    """The content of a config, read once: a pipe has nothing more to say the second time. An error is one to raise."""
+    try:
+        return read_file(path)
+    except PeError as error:
+        return error
+
+
 def fitting(corpus: Source, evaluation: EvaluationConfig) -> list[str]:
     """Notes on the lengths that the text cannot hold. CorpusError where it can hold none."""
     text = sources.extent(corpus)
@@ -175,12 +192,14 @@ def baseline_of(planned: Sequence[Planned], asked: str | None) -> Baseline:
         evaluated = experiments[name].evaluation.strategies
         plain = any(one in ("none", strategies.ALL) for one in evaluated)
         return Baseline(name, "none" if plain else strategies.label(evaluated[0]))
-    stated, plus, strategy = (asked, "", "none") if called(asked, experiments) else asked.partition(" + ")
+    stated, plus, strategy = asked.rpartition("+")
+    if called(asked, experiments) or not plus:  # a name may have a plus in it
+        stated, strategy = asked, "none"
     known = called(stated, experiments)
     if known is None:
         raise ConfigError(f"--baseline: '{stated}' is not in this comparison{nearest(stated, experiments)}")
     try:
-        found = Baseline(known, strategies.label(strategy if plus else "none"))
+        found = Baseline(known, strategies.label(strategy.strip()))
     except SectionError as error:
         raise ConfigError(f"--baseline {asked}: {error}") from None
     evaluated = experiments[known].evaluation.strategies
@@ -201,7 +220,7 @@ def run_rows(outcomes: Sequence[Outcome], refused: Sequence[Refused] = ()) -> li
     """The rows of runs.csv: what is planned and, where training began, what run.json says; then what is left out."""
     rows = []
     for outcome in outcomes:
-        info = open_run(outcome.directory).info if outcome.directory is not None else {}
+        info = told(outcome.directory)
         known = {
             "name": outcome.planned.name,
             "config": str(outcome.planned.config),
@@ -216,3 +235,12 @@ def run_rows(outcomes: Sequence[Outcome], refused: Sequence[Refused] = ()) -> li
         known = {"name": config.config.stem, "config": str(config.config), "status": "failed", "reason": config.reason}
         rows.append({key: known.get(key) for key in RUN_COLUMNS})
     return rows
+
+
+def told(directory: Path | None) -> dict[str, Any]:
+    """What run.json says, without numbers that are none; nothing of a damaged one, which costs its own run alone."""
+    try:
+        info = {} if directory is None else open_run(directory).info
+    except RunError:
+        return {}
+    return {key: value for key, value in info.items() if key not in OF_NUMBERS or is_number(value)}

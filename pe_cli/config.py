@@ -35,7 +35,7 @@ from pe_cli.homes import explained
 from pe_cli.model import parameter_counts
 from pe_cli.protocols import INSTANCES
 from pe_cli.schema import problems, shown
-from pe_cli.stated import Stated, leaves, task_block
+from pe_cli.stated import Stated, leaves, printable, task_block
 from pe_cli.yaml_source import Source, parse, parse_value, read_file, written
 
 __all__ = [
@@ -118,7 +118,10 @@ def with_evaluation(experiment: Experiment, overrides: Mapping[str, str | int | 
 def data_named(text: str) -> str | dict[str, Any]:
     """What --data names: a corpus or file as it is, a task as a block with all of its options."""
     found = parse_value(text, f"--data {text}", "data") if text.lstrip().startswith("{") else text
-    return tasks.canonical_data(found)
+    try:
+        return tasks.canonical_data(found)
+    except SectionError as error:
+        raise ConfigError(message(error.problems, lambda key: f"--data {printable(text)}: ")) from None
 
 
 def to_yaml(subject: Resolved | Experiment) -> str:
@@ -234,7 +237,8 @@ def _fitted_to_data(experiment: Experiment, stated: Stated) -> Experiment:
     try:
         training = TrainingConfig.model_validate(training.model_dump())  # the batch may be too large now
     except ValidationError as error:
-        raise explained([problem._replace(key="training") for problem in problems(error)], stated) from None
+        found = [problem._replace(key="training") for problem in problems(error)]
+        raise ConfigError(message(found, lambda key: stated.place(key, "data"))) from None
     return experiment.model_copy(update={"training": training, "evaluation": evaluation})
 
 

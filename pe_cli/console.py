@@ -17,6 +17,7 @@ import rich.console
 from rich.text import Text
 
 from pe_cli import files
+from pe_cli.errors import short
 from pe_cli.progress import Bars, Display, Lines
 from pe_cli.streams import Stream
 from pe_cli.tables import ASCII, LINE, Column, Grid, identifying, one_line, printable
@@ -87,7 +88,7 @@ class Console:
         self._message("warning: ", "yellow", text)
 
     def error(self, text: str) -> None:
-        self._message("error: ", "bold red", text)
+        self._message("error: ", "bold red", short(text))
 
     @contextmanager
     def display(self, label: str = "", total: int = 0) -> Iterator[Display]:

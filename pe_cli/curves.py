@@ -26,7 +26,7 @@ class Curve:
     """A run, or the seeds of a config, under one strategy. `look` and `dash` number its colour and dashes.
 
     A config has its own colour, and a strategy its dashes; the other way round where these would be too many. Rows may
-    lack seeds that `diverged` in training.
+    lack seeds that `diverged` in training. A `share` lies between 0 and 1, and so do its bands.
     """
 
     label: str
@@ -34,6 +34,7 @@ class Curve:
     dash: int
     rows: pd.DataFrame
     diverged: bool = False
+    share: bool = False
 
     @property
     def drawn(self) -> pd.DataFrame:
@@ -44,13 +45,13 @@ class Curve:
         return replace(self, rows=self.rows[self.rows["protocol"] == protocol])
 
     def showing(self, measure: str) -> Curve:
-        """The same rows with another column, and its interval where that of the loss is shown, in place of the loss."""
+        """The same rows with a share, and its interval where that of the loss is shown, in place of the loss."""
         numbers = {end: pd.to_numeric(self.rows[f"{measure}{end}"]) for end in ("", "_low", "_high")}
         shown = self.rows["loss_low"].notna()
         rows = self.rows.assign(
             loss=numbers[""], loss_low=numbers["_low"].where(shown), loss_high=numbers["_high"].where(shown)
         )
-        return replace(self, rows=rows)
+        return replace(self, rows=rows, share=True)
 
     @property
     def last(self) -> float:
@@ -59,11 +60,12 @@ class Curve:
 
     def points(self) -> pd.DataFrame:
         """Mean loss and band by length (the index): columns loss, low, high, seeds."""
-        return pd.DataFrame.from_dict(
+        found = pd.DataFrame.from_dict(
             {length: band(rows) for length, rows in self.drawn.groupby("length")},
             orient="index",
             columns=["loss", "low", "high", "seeds"],
         ).sort_index()
+        return found.assign(low=found["low"].clip(0, 1), high=found["high"].clip(0, 1)) if self.share else found
 
 
 def of_strategies(rows: pd.DataFrame) -> list[Curve]:
@@ -152,7 +154,8 @@ def not_drawn(curves: Sequence[Curve]) -> list[str]:
                     words = f"{words} at {', '.join(map(str, lengths.index))}"
                 labels.setdefault(words, []).append(curve.label)
     everything = len(curves) if len(curves) > 1 else 0
-    return [f"{'all' if len(named) == everything else ', '.join(named)}: {words}" for words, named in labels.items()]
+    between = "; " if any("," in curve.label for curve in curves) else ", "
+    return [f"{'all' if len(named) == everything else between.join(named)}: {words}" for words, named in labels.items()]
 
 
 def printed(text: str) -> str:

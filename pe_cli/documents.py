@@ -20,12 +20,12 @@ class Table:
 
     def markdown(self, level: int = 2) -> str:
         notes = "".join(f"\n* {escaped(note)}" for note in self.notes)
-        return f"{'#' * level} {self.title}\n\n{markdown(self.rows, self.columns)}{notes}\n"
+        return f"{'#' * level} {escaped(self.title)}\n\n{markdown(self.rows, self.columns)}{notes}\n"
 
 
 def document(title: str, tables: Sequence[Table]) -> str:
     """A Markdown file."""
-    return f"# {title}\n\n" + "\n".join(table.markdown() for table in tables)
+    return f"# {escaped(title)}\n\n" + "\n".join(table.markdown() for table in tables)
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> str:

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+MOST_LINES = 15
+_LONGEST_LINE = 5000  # a path has at most 4096 bytes
 _SHOWN_PROBLEMS = 6
 
 
@@ -27,6 +29,10 @@ class RunError(PeError):
     """A run directory that is missing, damaged, foreign or in the way."""
 
 
+class Busy(RunError):
+    """Another process is at work there now."""
+
+
 class RunFailed(PeError):
     """A run that started and did not end well."""
 
@@ -41,8 +47,8 @@ class StrategyRefused(PeError):
     """A strategy that has no meaning for an encoding."""
 
 
-class Interrupted(PeError):
-    """Stopped by SIGINT (exit code 130) or SIGTERM (143)."""
+class Interrupted(BaseException):
+    """Stopped by SIGINT (exit code 130) or SIGTERM (143). No Exception: what goes on after one ends with this."""
 
     def __init__(self, message: str, signal_number: int):
         super().__init__(message)
@@ -82,6 +88,13 @@ class SectionError(ConfigError):
 def refused(key: str, text: str) -> SectionError:
     """What an encoding, a sampler or a strategy says of one of its options, or ("") of all of them together."""
     return SectionError([Problem(key, text)])
+
+
+def short(text: str) -> str:
+    """An error as it is shown: at most MOST_LINES, however many lines a path or a key in it has."""
+    lines = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in text.split("\n")]
+    more = len(lines) - MOST_LINES
+    return "\n".join([*lines[: MOST_LINES - 2], f"… ({more + 1} more lines)", lines[-1]] if more > 0 else lines)
 
 
 def message(problems: Sequence[Problem], place: Callable[[str], str]) -> str:

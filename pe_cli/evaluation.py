@@ -97,9 +97,9 @@ class Evaluation(ABC):
         """Characters that a model is fed at a length. TooShort where there is nothing of this length."""
         return length
 
-    def cost(self, targets: Targets) -> int:
-        """Characters that `passed` feeds."""
-        return int(targets.lengths.sum())
+    def cost(self, protocol: str, length: int) -> int:
+        """Characters that a pass over a length feeds. TooShort where there is nothing of this length."""
+        return int(self.targets(protocol, length).lengths.sum())
 
     def gain(
         self, strategy: strategies.Entry, protocol: str, measured: Measurement, advance: Callable[[int], None]
@@ -125,11 +125,10 @@ class Evaluation(ABC):
         chars: dict[tuple[str, int, str], int] = {}
         for protocol, length, strategy in product(protocols, self.measured_lengths, self.settings.strategies):
             try:
-                targets = self.targets(protocol, length)
                 effective, _ = self.changed(strategy, length)
+                chars[effective, length, protocol] = self.cost(protocol, length)
             except (TooShort, StrategyRefused):
                 continue
-            chars[effective, length, protocol] = self.cost(targets)
         return {name: sum(chars[key] for key in chars if key[-1] == name) for name in protocols}
 
     def changed(

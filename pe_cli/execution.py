@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_all_start_methods, get_context
+from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
@@ -16,21 +18,21 @@ from typing import Protocol
 
 import torch
 
-from pe_cli import sources
+from pe_cli import evaluated, extrapolation, files, sources
 from pe_cli.comparison import Outcome, Planned
-from pe_cli.config import Experiment
 from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
-from pe_cli.errors import Interrupted, PeError, RunError, RunFailed
-from pe_cli.evaluation import is_out_of_memory
-from pe_cli.extrapolation import draw, extrapolate, is_current, open_evaluation
-from pe_cli.runs import Run, create, open_run
-from pe_cli.signals import interruptible
-from pe_cli.sources import Source
+from pe_cli.errors import Busy, Interrupted, PeError
+from pe_cli.extrapolation import open_evaluation
+from pe_cli.runs import alone, create
+from pe_cli.signals import deferred, interruptible, undeferred
+from pe_cli.single import train_run, training_detail
 from pe_cli.trained import open_trained
-from pe_cli.training import Observer, Progress, Trainer
+from pe_cli.training import Observer, Progress
 
 MESSAGE_SECONDS = 0.5
 """A run tells its progress no more often than this."""
+WAITING_SECONDS = 1.0
+"""How often a run that another command works on is asked for."""
 
 
 @dataclass(frozen=True)
@@ -74,50 +76,6 @@ class Watcher(Protocol):
     def ended(self, outcome: Outcome) -> None: ...
 
 
-def train_run(
-    run: Run,
-    experiment: Experiment,
-    corpus: Source,
-    device: torch.device,
-    observer: Observer,
-    interrupted: Callable[[], int | None],
-) -> Run:
-    """Train in a directory from `runs.create`, or leave a finished one as it is; its lock is given back.
-
-    A failure is recorded in run.json and raised again, an expected one as RunFailed.
-    """
-    with run:
-        if run.status in ("finished", "diverged"):
-            return run
-        trainer = Trainer(run, experiment, corpus, device)
-        trainer.begin()
-        try:
-            trainer.train(observer, interrupted)
-        except Interrupted:
-            raise
-        except BaseException as error:
-            reason = in_words(error)
-            run.update(status="failed", reason=reason or f"{type(error).__name__}: {error}")
-            if reason is not None:
-                raise RunFailed(reason) from error
-            raise
-    return open_run(run.path)
-
-
-def in_words(error: BaseException) -> str | None:
-    """Why a run failed; None where that is a fault of the program."""
-    if is_out_of_memory(error):
-        return "out of memory: a smaller training.batch_size, training.length or model needs less"
-    return str(error) if isinstance(error, PeError) else None
-
-
-def context() -> BaseContext:
-    """How processes are made: each a copy of one that has imported everything."""
-    found = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
-    found.set_forkserver_preload([__name__])
-    return found
-
-
 def execute(
     planned: Sequence[Planned],
     settings: Settings,
@@ -144,8 +102,14 @@ def execute(
             process = processes.Process(  # type: ignore[attr-defined]
                 target=work, args=(run, settings, sender), daemon=True
             )
-            process.start()
-            sender.close()
+            try:
+                process.start()
+            except (OSError, EOFError) as error:  # the one that all are forked from was killed; the next brings another
+                reason = f"its process could not be started: {type(error).__name__}: {error}"
+                ended(Outcome(run, "failed", reason, directory_of(run, settings)))
+                continue
+            finally:
+                sender.close()
             active[receiver] = (process, run)
         ready = wait(list(active), timeout=0.2)
         for receiver in [pipe for pipe in active if pipe in ready]:
@@ -174,10 +138,25 @@ def execute(
     return [outcomes[run.directory] for run in planned if run.directory in outcomes] + left
 
 
+def context() -> BaseContext:
+    """How processes begin: as copies of one that has imported all they need, where the system has that."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    found = get_context("forkserver")
+    found.set_forkserver_preload([__name__])
+    resource_tracker.ensure_running()  # it would end what is deferred
+    try:
+        with deferred():  # a terminal sends Ctrl-C to all processes of a command: one that imports would die of it
+            forkserver.ensure_running()
+    except OSError:  # it needs a socket, and the path of one is short: TMPDIR may be too long
+        return get_context("spawn")
+    return found
+
+
 def ending(code: int | None) -> str:
     """How a process ended that could not say so itself."""
     if code is not None and code < 0:
-        return f"its process was killed by signal {-code} ({signal.strsignal(-code)})"
+        return f"its process was killed by signal {-code} ({signal.strsignal(-code)}); the same command goes on with it"
     return f"its process ended with exit code {code}"
 
 
@@ -200,18 +179,16 @@ class Sender(Observer):
             self.pipe.send(Message(self.run.directory, done, total, detail))
 
 
-def training_detail(progress: Progress) -> str:
-    return f"training: loss {progress.loss:.3f}, {progress.chars_per_second / 1000:.1f}k chars/s"
-
-
 def work(planned: Planned, settings: Settings, pipe: Connection) -> None:
     """The whole life of one run, in a process of its own. Whatever happens, the parent hears of it."""
     sender = Sender(planned, pipe)
+    end_with_parent()
     with interruptible() as received:
         # a terminal sends Ctrl-C to this process too; the parent hears it and asks with SIGTERM, once
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        undeferred(signal.SIGTERM)
         try:
-            outcome = train_and_evaluate(planned, settings, sender, received)
+            outcome = when_free(planned, settings, sender, received)
         except Interrupted as stop:
             outcome = Outcome(planned, "interrupted", str(stop), directory_of(planned, settings))
         except PeError as error:
@@ -223,9 +200,38 @@ def work(planned: Planned, settings: Settings, pipe: Connection) -> None:
     pipe.close()
 
 
+def end_with_parent() -> None:
+    """A run that nobody waits for any more would keep its lock, and the next command out. Its checkpoint is there."""
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        files.abandon()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def directory_of(planned: Planned, settings: Settings) -> Path | None:
     path = settings.root / planned.directory
     return path if (path / "run.json").is_file() else None
+
+
+def when_free(planned: Planned, settings: Settings, sender: Sender, received: Callable[[], int | None]) -> Outcome:
+    """Another command may be at work on the same run: then what it makes is waited for, and used."""
+    told = False
+    while True:
+        try:
+            return train_and_evaluate(planned, settings, sender, received)
+        except Busy as busy:
+            if not told:
+                sender.note(f"{busy}; this waits for it")
+                told = True
+        time.sleep(WAITING_SECONDS)
+        if (number := received()) is not None:
+            raise Interrupted("stopped while it waited for another process", number)
 
 
 def train_and_evaluate(
@@ -242,8 +248,8 @@ def train_and_evaluate(
     if run.status != "finished":
         return Outcome(planned, run.status, run.info.get("reason"), run.path)
     evaluation = open_evaluation(open_trained(run, settings.device), experiment.evaluation)
-    if is_current(evaluation):
-        return Outcome(planned, "finished", None, run.path)
+    if (before := extrapolation.current(evaluation)) is not None:
+        return Outcome(planned, "finished", None, run.path, before)
     total, fed = sum(evaluation.planned_chars().values()), 0
 
     def advance(chars: int) -> None:
@@ -253,9 +259,6 @@ def train_and_evaluate(
             raise Interrupted("stopped while it was being evaluated; its training is finished", number)
         sender.tell(fed, total, "evaluating")
 
-    tables = extrapolate(evaluation, advance)
-    try:
-        draw(evaluation, tables)
-    except RunError as error:
-        sender.note(str(error))
-    return Outcome(planned, "finished", None, run.path)
+    with alone(run):
+        extrapolation.write(evaluation, evaluation.run(advance), sender.note)
+        return Outcome(planned, "finished", None, run.path, evaluated.read(run))

@@ -31,6 +31,8 @@ LONGEST = 2**24
 """Ids are float32, which counts without gaps up to here."""
 MOST_AT_ONCE = 2**24
 """Characters in a batch. More than this is a slip of the keyboard, and would freeze the machine."""
+MOST_WINDOWS = 2**20
+"""Windows of an evaluation: an instance of a task is drawn, and kept, for each."""
 NAMED_BLOCKS = {"encoding": "rope", "positions": "sequential"}
 """Blocks that may be shortened to their name, with the default."""
 
@@ -156,7 +158,7 @@ class EvaluationConfig(Section):
     protocols: tuple[str, ...] = ("same_targets",)
     stride: PositiveInt = 64
     """Characters by which the windows of the protocol sliding advance; at most the length counts."""
-    windows: PositiveInt = 32
+    windows: Annotated[int, Field(gt=0, le=MOST_WINDOWS)] = 32
     """Windows scored at every length."""
     scored: PositiveInt = 64
     """Characters scored at the end of each window; at most the training length."""

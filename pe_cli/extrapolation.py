@@ -13,6 +13,7 @@ from pe_cli import (
     answer_tables,
     attended,
     attention_plots,
+    evaluated,
     files,
     plots,
     position_plots,
@@ -22,10 +23,12 @@ from pe_cli import (
     strategies,
 )
 from pe_cli.attended import Attended
+from pe_cli.built_in import sha256_hex
 from pe_cli.config import INSTANCES_SCORED, PROTOCOLS, EvaluationConfig, data_named
 from pe_cli.corpus import Corpus
 from pe_cli.documents import Table, document
 from pe_cli.errors import ConfigError, RunError
+from pe_cli.evaluated import Evaluated
 from pe_cli.evaluation import COLUMNS, POSITION_COLUMNS, WINDOW_COLUMNS, Evaluation, Tables
 from pe_cli.protocols import INSTANCES
 from pe_cli.sources import Source
@@ -35,6 +38,7 @@ from pe_cli.trained import Trained
 from pe_cli.versions import versions
 
 MADE_FROM = "evaluation.json"
+DIGESTS, TABLES = "tables", ("windows.csv", "positions.csv", "extrapolation.csv")
 
 
 def open_evaluation(trained: Trained, settings: EvaluationConfig, data: str | None = None) -> Evaluation:
@@ -70,15 +74,12 @@ def source_for(trained: Trained, data: str | None) -> Source:
     return corpus
 
 
-def extrapolate(evaluation: Evaluation, advance: Callable[[int], None]) -> Tables:
-    """Run the evaluation and write its tables into the run directory."""
-    tables = evaluation.run(advance)
-    write(evaluation, tables)
-    return tables
+def write(evaluation: Evaluation, tables: Tables, warn: Callable[[str], None]) -> list[Path]:
+    """Tables and pictures into the run directory, for `runs.alone`; a picture that cannot be drawn is warned of.
 
-
-def write(evaluation: Evaluation, tables: Tables) -> None:
-    """The tables into the run directory, and last of all what they were made from."""
+    What they were made from comes last: without it they are made again, whatever a kill has left of them. Returns
+    what there is to look at.
+    """
     path = evaluation.trained.run.path
     with files.failing("remove", path / MADE_FROM):
         (path / MADE_FROM).unlink(missing_ok=True)
@@ -86,8 +87,14 @@ def write(evaluation: Evaluation, tables: Tables) -> None:
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)
     files.write_text(path / "extrapolation.md", document(title(evaluation), reported(evaluation, tables)))
+    written = [path / "extrapolation.md"]
+    try:
+        written += draw(evaluation, tables)
+    except RunError as error:
+        warn(str(error))
     if all(row["status"] != "out_of_memory" for row in tables.extrapolation):  # which may go better next time
-        files.write_json(path / MADE_FROM, made_from(evaluation))
+        files.write_json(path / MADE_FROM, made_from(evaluation) | {DIGESTS: digests(path)})
+    return written
 
 
 def made_from(evaluation: Evaluation) -> dict[str, Any]:
@@ -101,15 +108,20 @@ def made_from(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def is_current(evaluation: Evaluation) -> bool:
-    """Whether the tables in the run directory are those that this evaluation would write."""
-    path = evaluation.trained.run.path / MADE_FROM
+def digests(path: Path) -> dict[str, str]:
+    """The SHA-256 (hex) of each table in a run directory."""
+    return {name: sha256_hex(files.read_bytes(path / name)) for name in TABLES}
+
+
+def current(evaluation: Evaluation) -> Evaluated | None:
+    """What the run directory holds, if it is whole and what this evaluation would write."""
+    run = evaluation.trained.run
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    there = all((path.parent / name).is_file() for name in ("windows.csv", "positions.csv", "extrapolation.csv"))
-    return there and bool(found == made_from(evaluation))
+        found, whole = evaluated.read(run), {DIGESTS: digests(run.path)}
+        record = {**whole, **json.loads(files.read_bytes(run.path / MADE_FROM))}  # some were written without digests
+    except (RunError, ValueError, TypeError, RecursionError):
+        return None
+    return found if record == made_from(evaluation) | whole else None
 
 
 def draw(evaluation: Evaluation, tables: Tables) -> list[Path]:
@@ -128,8 +140,15 @@ def draw(evaluation: Evaluation, tables: Tables) -> list[Path]:
     return [picture, by_place]
 
 
-def write_attention(evaluation: TextEvaluation, found: Attended) -> None:
-    files.write_csv(evaluation.trained.run.path / "attention.csv", found.rows, attended.COLUMNS)
+def write_attention(evaluation: TextEvaluation, found: Attended, warn: Callable[[str], None]) -> list[Path]:
+    """attention.csv and its picture, as `write`."""
+    path = evaluation.trained.run.path / "attention.csv"
+    files.write_csv(path, found.rows, attended.COLUMNS)
+    try:
+        return [path, draw_attention(evaluation, found)]
+    except RunError as error:
+        warn(str(error))
+        return [path]
 
 
 def draw_attention(evaluation: TextEvaluation, found: Attended) -> Path:
@@ -180,7 +199,8 @@ def report(evaluation: Evaluation, tables: Tables) -> Table:
     name = evaluation.corpus.name
     if isinstance(evaluation, TaskEvaluation):
         options = ", ".join(f"{key} {value}" for key, value in evaluation.data.task.options.model_dump().items())
-        facts = [*protocols, f"{name} ({options}), {settings.windows} instances at each length", *notes]
+        about = f"{name} ({options}), {settings.windows} instances at each length, which counts "
+        facts = [*protocols, about + evaluation.data.task.counted, *notes]
         return answer_tables.extrapolation(f"Right answers to the {name}", rows, facts)
     assert isinstance(evaluation, TextEvaluation)
     held_out = f"text: {name}, {evaluation.text.held_out:,} held-out characters"

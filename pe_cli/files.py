@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import io
 import json
 import math
 import os
+import platform
 import secrets
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,21 +35,39 @@ _CAUSES = {
     errno.ENOENT: "there is no such file or directory",
     errno.ENAMETOOLONG: "the name is too long",
 }
-# What a kill left behind is removed by the next writer of the same file; no single write takes this long.
+# What a kill left behind is removed by the next writer of the same file: at once where the process that wrote it is
+# known to be gone, else after a time that no single write takes.
 _ABANDONED_SECONDS = 3600.0
+_HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _unfinished: set[Path] = set()
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Replace `path` by `data`, or leave it untouched and raise RunError with the file and the cause."""
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. RunError where there is none, or something that may have no end, such as a pipe."""
+    with failing("read", path):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a directory is refused in its own words
+            raise OSError("it is not a regular file")
+        return path.read_bytes()
+
+
+def write_bytes(path: Path, data: bytes, previous: Path | None = None) -> None:
+    """Replace `path` by `data`, or leave it untouched and raise RunError with the file and the cause.
+
+    What it held before is then found at `previous`, if that is given and the file system knows links.
+    """
     with failing("write", path):
-        _remove_temporaries(path, older_than=_ABANDONED_SECONDS)
+        remove_abandoned(path)
         with _temporary(path) as temporary:
             with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
+            if previous is not None and path.is_file():
+                with suppress(OSError), _temporary(previous) as link:
+                    os.link(path, link)
+                    os.replace(link, previous)
+            _commit(temporary, path)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -71,10 +92,10 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[s
 def write_link(path: Path, target: str) -> None:
     """Make `path` a symbolic link to `target`, in place of an older link."""
     with failing("write", path):
-        _remove_temporaries(path, older_than=_ABANDONED_SECONDS)
+        remove_abandoned(path)
         with _temporary(path) as temporary:
             os.symlink(target, temporary)
-            os.replace(temporary, path)
+            _commit(temporary, path)
 
 
 def json_text(obj: Any) -> str:
@@ -95,11 +116,22 @@ def plain(obj: Any) -> Any:
     return obj
 
 
-def probe(directory: Path, size: int) -> None:
-    """Make `directory`, write `size` bytes there and take them away again; RunError if that fails."""
+def unobstructed(directory: Path, names: Iterable[str]) -> None:
+    """RunError where a directory is in the way of one of the files that will be written in `directory`."""
+    for path in map(directory.joinpath, names):
+        if path.is_dir() and not path.is_symlink():  # a link is replaced
+            raise RunError(f"cannot write {path.absolute()}: {_CAUSES[errno.EISDIR]}")
+
+
+def writable(directory: Path, names: Iterable[str] = (), size: int = 4096) -> None:
+    """Make `directory`, write `size` bytes there and take them away again: RunError now, not after an hour of work.
+
+    `names`: of the files that will be written there, see `unobstructed`.
+    """
+    unobstructed(directory, names)
     with in_directory(directory, "write in"), failing("write in", directory):
-        temporary = _temporary(directory / "probe")
-        with temporary as path, open(path, "xb") as file:
+        remove_abandoned(directory / "probe")
+        with _temporary(directory / "probe") as path, open(path, "xb") as file:
             file.write(b"\0" * size)
             file.flush()
             os.fsync(file.fileno())
@@ -136,7 +168,16 @@ def failing(verb: str, path: Path) -> Iterator[None]:
 
 def remove_temporaries(path: Path) -> None:
     """Remove what killed writers of `path` left. Only for the one process that may write `path`."""
-    _remove_temporaries(path, older_than=-math.inf)
+    for temporary in _temporaries(path):
+        temporary.unlink(missing_ok=True)
+
+
+def remove_abandoned(path: Path) -> None:
+    """The same where others may be writing `path`: of writers that are gone, or can only be gone by now."""
+    for temporary in _temporaries(path):
+        with suppress(FileNotFoundError):  # its writer, or another one who tidies, was quicker
+            if _writer_is_gone(temporary) or time.time() - temporary.lstat().st_mtime > _ABANDONED_SECONDS:
+                temporary.unlink()
 
 
 def is_temporary(path: Path) -> bool:
@@ -164,7 +205,7 @@ def _temporary(path: Path) -> Iterator[Path]:
 
     Not from `tempfile`: its files are private to the user, and results are meant to be read by others.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
     _unfinished.add(temporary)
     try:
         yield temporary
@@ -173,15 +214,33 @@ def _temporary(path: Path) -> Iterator[Path]:
         _unfinished.discard(temporary)
 
 
-def _remove_temporaries(path: Path, older_than: float) -> None:
+def _temporaries(path: Path) -> list[Path]:
     with os.scandir(path.parent) as entries:
         names = [entry.name for entry in entries]
-    for name in names:
-        if not (name.startswith(f".{path.name}.") and name.endswith(".tmp")):
-            continue
-        temporary = path.with_name(name)
+    return [path.with_name(name) for name in names if name.startswith(f".{path.name}.") and name.endswith(".tmp")]
+
+
+def _writer_is_gone(temporary: Path) -> bool:
+    host, _, number = temporary.name.split(".")[-2].rpartition("-")[0].partition("-")
+    if host != _HOST or not number.isdecimal() or os.name == "nt":  # another machine that shares the directory
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # it lives and is somebody else's, or is no process at all
+        return False
+    return False
+
+
+def _commit(temporary: Path, path: Path) -> None:
+    """The new name, also after a loss of power: a directory is on the disk only when it is told to be."""
+    os.replace(temporary, path)
+    if not hasattr(os, "O_DIRECTORY"):  # no directory can be opened here
+        return
+    with suppress(OSError):  # some network file systems do not know it of directories
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            if time.time() - temporary.lstat().st_mtime > older_than:
-                temporary.unlink()
-        except FileNotFoundError:  # its writer, or another one who tidies, was quicker
-            continue
+            os.fsync(directory)
+        finally:
+            os.close(directory)

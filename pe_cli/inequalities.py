@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,6 +92,8 @@ def side(text: str) -> Side:
             number += sign * float(read(float, match["number"]))
         except ValueError as error:
             raise ConfigError(str(error)) from None
+    if not math.isfinite(number):
+        raise ConfigError(f"the numbers of {shown(text)} add up to more than a number can be")
     return Side(tuple(terms), number)
 
 

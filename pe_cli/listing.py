@@ -17,6 +17,7 @@ COLUMNS = {
     "family": "family",
     "year": "year",
     "line": "what it does",
+    "counted": "length counts",
     "parameters": "parameters",
     "options": "options and defaults",
     "needs": "needs",

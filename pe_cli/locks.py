@@ -1,13 +1,15 @@
-"""Who may write a run directory: one process at a time, for as long as it lives."""
+"""Who may write results: one process at a time, for as long as it lives. Reading takes no lock."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from pe_cli import files
-from pe_cli.errors import RunError
+from pe_cli.errors import Busy
 
 
 def _lock_path(path: Path) -> Path:
@@ -15,8 +17,8 @@ def _lock_path(path: Path) -> Path:
     return path.absolute().parent / ".locks" / f"{path.name}.lock"
 
 
-def acquire(path: Path, seconds: float) -> FileLock:
-    """The lock of a run. RunError where another process still holds it after this time."""
+def acquire(path: Path, seconds: float, taken: str | None = None) -> FileLock:
+    """The lock of a run, or of what is `taken`. Busy where another process still holds it after this time."""
     lock_path = _lock_path(path)
     with files.failing("lock", lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,8 +26,19 @@ def acquire(path: Path, seconds: float) -> FileLock:
         try:
             lock.acquire(timeout=seconds)
         except Timeout as error:
-            raise RunError(f"another process is training this run: {path.absolute()}") from error
+            what = taken or f"training or evaluating this run: {path.absolute()}"
+            raise Busy(f"another process is {what}") from error
     return lock
+
+
+@contextmanager
+def held(root: Path, report: Path) -> Iterator[None]:
+    """Nobody else makes this report of the runs in `root` meanwhile, with whose locks its own lies. Busy if so."""
+    lock = acquire(root / f"report {report.name}", 0, f"making this: {report.absolute()}")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def is_locked(path: Path) -> bool:

@@ -62,12 +62,14 @@ def path(option: str) -> Callable[[str], Path]:
     return named
 
 
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Set a key, e.g. training.steps=500; the last value of a key counts."
-    ),
-]
+def _setting(example: str) -> Any:
+    said = f"Set a key, e.g. {example}; the last value of a key counts."
+    return typer.Option("--set", metavar="KEY=VALUE", help=said)
+
+
+Set = Annotated[list[str] | None, _setting("training.steps=500")]
+SetEncoding = Annotated[list[str] | None, _setting("encoding.base=1000")]
+SetEvaluation = Annotated[list[str] | None, _setting("evaluation.stride=32")]
 Encoding = Annotated[str | None, typer.Option("--encoding", metavar="NAME", help="The position encoding.")]
 Data = Annotated[
     str | None, typer.Option("--data", metavar="NAME_OR_PATH", help="A built-in corpus, a text file, or task:NAME.")
@@ -256,7 +258,7 @@ def lengths_up_to(longest: int | None, train_length: int) -> dict[str, str]:
     from pe_cli.experiment import doubled_lengths
     from pe_cli.stated import Typed
 
-    lengths = ",".join(map(str, sorted({*doubled_lengths(train_length, longest), longest})))
+    lengths = ",".join(map(str, sorted({*doubled_lengths(train_length, longest), longest} - {1})))  # none has 1
     return {"evaluation.lengths": Typed(lengths, f"--max-len {longest}")}
 
 

@@ -11,7 +11,8 @@ from multiprocessing.connection import Connection
 import torch
 
 from pe_cli.evaluation import is_out_of_memory
-from pe_cli.execution import context, ending
+from pe_cli.execution import context, end_with_parent, ending
+from pe_cli.signals import undeferred
 
 Work = Callable[[], Callable[[], object]]
 """Prepares the work and returns it. It is sent to another process, so it is a function of a module, or a partial."""
@@ -50,7 +51,9 @@ def peak(work: Work, device: torch.device, threads: int) -> Peak:
 
 
 def _tell(work: Work, device: torch.device, threads: int, pipe: Connection) -> None:
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
+    undeferred(signal.SIGTERM)
     torch.set_num_threads(threads)
     try:
         prepared = work()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from pe_cli import figures, pictures, plots
-from pe_cli.collection import read_rows
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.errors import ConfigError, RunError, canonical, nearest
+from pe_cli.evaluated import read_rows
 from pe_cli.evaluation import COLUMNS
 from pe_cli.kinds import HOOKS, Subject
 from pe_cli.options import LONGEST_SHOWN, strategies_named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +61,9 @@ def _figure(rows: pd.DataFrame, title: str) -> Figure:
             [handles[strategy]] = axes.plot(points.index, points, color=colour, linestyle=dash, linewidth=1.4)
         axes.axvline(here["train_length"].iloc[0], color="#666666", linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
         axes.set_title(f"{printed(protocol)}, windows of {here['length'].iloc[0]} characters", loc="left")
-        axes.set_xlabel("place in the window (the line: the training length)")
+        places = here["position"].nunique()
+        means = f"\neach point: the mean of up to {math.ceil(places / BINS)} places" if places > BINS else ""
+        axes.set_xlabel(f"place in the window (the line: the training length){means}")
         axes.grid(color="#e4e4e4", linewidth=0.7)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("loss (nats per character)")

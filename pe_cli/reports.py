@@ -78,7 +78,7 @@ def attention(rows: pd.DataFrame, first: int, facts: Sequence[str]) -> Table:
     notes = [
         "entropy of the attention weights in nats, and divided by the logarithm of the number of allowed keys (1: all "
         f"alike); mean distance of what is looked at in characters; weight on the first {first} characters of the "
-        "window; sum of all weights",
+        "window; the table has the sum of all weights, too",
         "means over heads, windows and the scored characters of same_targets; attention.csv has every head",
         *facts,
     ]
@@ -179,9 +179,7 @@ def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFram
     for after, column in OVER_SEEDS.items() if several else ():
         columns.insert([column.key for column in columns].index(after) + 1, column)
     notes = [
-        f"gain: loss at the training length - loss at {length}; difference: loss - loss of "
-        f"{summary['baseline'].iloc[0]}, on the same characters at the same seed; clearly better or "
-        "worse: its 95 % interval excludes zero",
+        f"gain: loss at the training length - loss at {length}; {differences(length, summary)}",
         "rank: 1 + the number of runs that are clearly better by the same rule, taken for every pair of runs without "
         "a correction for their number; runs that no other one beats clearly share the first",
         scope(rows[rows["length"] == length]),
@@ -194,8 +192,25 @@ def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFram
     return Table(f"At {length} characters ({protocol})", columns, table, notes)
 
 
+def differences(length: int, summary: pd.DataFrame) -> str:
+    """From what differences are taken, or why there are none."""
+    baseline, there = summary["baseline"].iloc[0], summary[(summary["length"] == length) & summary["loss"].notna()]
+    if baseline not in [label(*run) for run in zip(there["name"], there["strategy"], strict=True)]:
+        return f"no differences: {baseline} has no loss at {length}, and --baseline names another run"
+    return (
+        f"difference: loss - loss of {baseline}, on the same characters at the same seed; clearly better or worse: its "
+        "95 % interval excludes zero"
+    )
+
+
 def label(name: str, strategy: str) -> str:
     return name if strategy == "none" else f"{name} + {strategy}"
+
+
+def distinct(entries: pd.DataFrame) -> pd.DataFrame:
+    """One entry for each run up to the training length, where strategies change nothing, exactly; all beyond it."""
+    again = entries.duplicated(["name", "length", "protocol"])
+    return entries[~again | (entries["length"] > entries["train_length"])]
 
 
 def scope(rows: pd.DataFrame) -> str:

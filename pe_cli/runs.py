@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 from filelock import FileLock
 from torch import Tensor
 
 from pe_cli import checkpoint, files
 from pe_cli.checkpoint import weight_sha256
-from pe_cli.errors import ConfigError, RunError
+from pe_cli.errors import Busy, RunError
 from pe_cli.locks import acquire, is_locked
+from pe_cli.naming import ROOT, known, near, run_directory_name, suggest
 from pe_cli.schema import shown
 
 __all__ = [
-    "ROOT", "RUN_FILES", "Run", "create", "known", "newest", "open_run", "point_latest", "run_directory_name",
-    "weight_sha256", "writable",
+    "ROOT", "RUN_FILES", "Run", "alone", "create", "is_number", "known", "near", "newest", "open_run", "point_latest",
+    "run_directory_name", "weight_sha256",
 ]  # fmt: skip
 
-ROOT = Path("results/runs")
 STATUSES = ("running", "finished", "interrupted", "diverged", "failed")
-# Written by the process that holds the run's lock, and by no other.
-TRAINING_FILES = (
-    "run.json", "config.yaml", "model.safetensors", "state.safetensors", "training.csv", "validation.csv",
-)  # fmt: skip
-# All that pe writes in a run directory: what a new training of the same run removes.
+OVER = ("finished", "diverged")
+STATE, PREVIOUS = "state.safetensors", "state.previous.safetensors"
+# All that pe writes in a run directory: what a new training of the same run removes. Written by the process that holds
+# the run's lock, and by no other.
 RUN_FILES = (
-    *TRAINING_FILES, "evaluation.json", "windows.csv", "positions.csv",
+    "run.json", "config.yaml", "model.safetensors", STATE, PREVIOUS, "training.csv", "validation.csv",
+    "evaluation.json", "windows.csv", "positions.csv",
     "extrapolation.csv", "extrapolation.md", "extrapolation.png", "positions.png", "attention.csv", "attention.png",
 )  # fmt: skip
-_LONGEST_NAME = 200  # bytes; file systems allow 255, and hash, seed and endings follow
 # A reader that asks whether a run is alive holds its lock for an instant.
 _LOCK_SECONDS = 1.0
-
-
-def run_directory_name(name: str, identity: str, seed: int) -> str:
-    """`<name>-<identity>-s<seed>`. ConfigError for a name that no directory can have."""
-    if not name or "/" in name or "\0" in name:
-        raise ConfigError(f"name {name!r} cannot be the name of a directory: use a text without '/'")
-    try:
-        length = len(os.fsencode(name))
-    except UnicodeEncodeError:
-        codec = sys.getfilesystemencoding()
-        raise ConfigError(f"name {name!r} cannot be the name of a directory here, where names are {codec}") from None
-    if length > _LONGEST_NAME:
-        raise ConfigError(f"name {name[:20]!r}… is too long: use at most {_LONGEST_NAME} bytes")
-    return f"{name}-{identity}-s{seed}"
 
 
 class Run:
@@ -79,15 +64,14 @@ class Run:
     @property
     def has_state(self) -> bool:
         """Whether there is a checkpoint to resume from; a run killed before its first one begins again."""
-        return (self.path / "state.safetensors").is_file()
+        return any((self.path / name).is_file() for name in (STATE, PREVIOUS))
 
     @property
     def config_text(self) -> str:
         """The text of config.yaml."""
         path = self.path / "config.yaml"
         try:
-            with files.failing("read", path):
-                return path.read_text(encoding="utf-8")
+            return files.read_bytes(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise RunError(f"{path.absolute()} is damaged ({error}): {_RETRAIN}") from error
 
@@ -101,7 +85,7 @@ class Run:
     def number(self, key: str) -> float:
         """A number in run.json. RunError where there is none."""
         value = self.info.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise self._without(key, "a number")
         return value
 
@@ -115,7 +99,8 @@ class Run:
         The order is such that a kill leaves either the old weights or a new run without a checkpoint.
         """
         with files.failing("write in", self.path):
-            (self.path / "state.safetensors").unlink(missing_ok=True)
+            for name in (PREVIOUS, STATE):
+                (self.path / name).unlink(missing_ok=True)
             self.info = {}
             self.update(**{"status": "running", **fields})
             for name in RUN_FILES:
@@ -131,11 +116,21 @@ class Run:
 
     def save_state(self, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
         """Commit all that resuming needs: a kill at any moment leaves the previous state or this one."""
-        checkpoint.save(self.path / "state.safetensors", tensors, meta)
+        checkpoint.save(self.path / STATE, tensors, meta, self.path / PREVIOUS)
 
-    def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors (on the CPU) and meta of the last `save_state`. RunError if missing, damaged or foreign."""
-        return checkpoint.load(self.path / "state.safetensors", _RETRAIN)
+    def load_state(self, warn: Callable[[str], None] | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors (on the CPU) and meta of the last `save_state`. RunError if missing, damaged or foreign.
+
+        With `warn`, which only the process that trains may give, the state before it takes the place of a damaged one.
+        """
+        if warn is None or not (self.path / PREVIOUS).is_file():
+            return checkpoint.load(self.path / STATE, _RETRAIN)
+        return checkpoint.load_whole(self.path / STATE, self.path / PREVIOUS, _RETRAIN, warn)
+
+    def drop_previous(self) -> None:
+        """The last state is whole, and nothing will follow it."""
+        with files.failing("remove", self.path / PREVIOUS):
+            (self.path / PREVIOUS).unlink(missing_ok=True)
 
     def save_weights(self, tensors: Mapping[str, Tensor]) -> None:
         """Write model.safetensors."""
@@ -162,38 +157,68 @@ class Run:
         self.close()
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value of run.json is a number that a sum may have in it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # not so for NaN, and an integer has no largest
+
+
 def create(root: Path, name: str, identity: str, seed: int, *, force: bool, resume: bool) -> Run:
     """The directory to train in, locked for this process until `close`; nothing in it is lost before `begin`.
 
     Its `status` says what to do: `new` (also with `force`): `begin`; `interrupted` or `failed` (with
     `resume`): `load_state` where `has_state`, else `begin`; `finished` or `diverged`: nothing, and no lock is
-    held. RunError: another process trains it; it was interrupted and neither `resume` nor `force` is given;
+    held. Busy: another process trains it. RunError: it was interrupted and neither `resume` nor `force` is given;
     `resume` and there is nothing; the directory holds something that is not a run.
     """
     path = root / run_directory_name(name, identity, seed)
     if force and resume:
         raise RunError("--force begins again and --resume goes on: give one of them")
     if resume and not path.exists():
-        raise RunError(f"there is nothing to resume at {path.absolute()}{_suggest(path.name, root)}")
-    writable(root)
-    lock = acquire(path, _LOCK_SECONDS)
+        raise RunError(f"there is nothing to resume at {path.absolute()}{suggest(path.name, root)}")
+    files.writable(root)
+    try:
+        lock = acquire(path, _LOCK_SECONDS)
+    except Busy:
+        if not force and (path / "run.json").is_file():
+            found = Run(path, _read_info(path))
+            if found.status in OVER:
+                return found  # another process evaluates it
+        raise
     try:
         info = _claim(path, force=force)
         if info and not force:
             if info["status"] == "running":
                 info["status"] = "interrupted"  # we hold the lock, so its process is gone
-            if info["status"] in ("finished", "diverged"):
+            if info["status"] in OVER:
                 lock.release()
                 return Run(path, info)
             if not resume:
                 ended = _ENDED[info["status"]]
                 raise RunError(f"{path.absolute()} {ended}: go on with --resume, or begin again with --force")
-        for file in TRAINING_FILES:
-            files.remove_temporaries(path / file)
+        _tidy(path)
         return Run(path, {} if force else info, lock)
     except BaseException:
         lock.release()
         raise
+
+
+@contextmanager
+def alone(run: Run) -> Iterator[None]:
+    """For an evaluation: nobody else writes in the directory meanwhile, or has trained the run again before.
+
+    RunError where that is not so, or nothing can be written at all.
+    """
+    files.writable(run.path, RUN_FILES)
+    lock = acquire(run.path, _LOCK_SECONDS)
+    try:
+        if _read_info(run.path).get("weight_sha256") != run.info.get("weight_sha256"):
+            raise RunError(f"{run.path.absolute()} has been trained again since it was opened: begin again")
+        _tidy(run.path)
+        yield
+    finally:
+        lock.release()
 
 
 def open_run(run: str | Path, root: Path = ROOT) -> Run:
@@ -209,7 +234,7 @@ def open_run(run: str | Path, root: Path = ROOT) -> Run:
                 return Run(path, _read_info(path))
         there = next((path for path in (where, root.absolute() / run) if path.exists()), None)
     problem = "is not there" if there is None else "is not a run, it has no run.json"
-    raise RunError(f"the run {there or where} {problem}{_suggest(where.name, root)}")
+    raise RunError(f"the run {there or where} {problem}{suggest(where.name, root)}")
 
 
 def newest(root: Path = ROOT) -> Run:
@@ -221,7 +246,7 @@ def newest(root: Path = ROOT) -> Run:
         raise RunError(f"there is no {latest.absolute()} yet: {advice}")
     if not latest.exists():
         target = os.readlink(latest)
-        raise RunError(f"{latest.absolute()} names '{target}', which is gone{_suggest(target, root)}")
+        raise RunError(f"{latest.absolute()} names '{target}', which is gone{suggest(target, root)}")
     return open_run(latest, root)
 
 
@@ -230,42 +255,13 @@ def point_latest(run: Run) -> None:
     files.write_link(run.path.parent / "latest", run.path.name)
 
 
-def known(root: Path = ROOT) -> list[str]:
-    """Names of the run directories in `root`, the last written first."""
-    found = [path.parent for path in root.glob("*/run.json") if not path.parent.is_symlink()]
-    return [path.name for path in sorted(found, key=_written, reverse=True)]
-
-
-def writable(root: Path, size: int = 4096) -> None:
-    """Make `root` and try to write `size` bytes there: RunError now, not after an hour of training."""
-    files.probe(root, size)
+def _tidy(path: Path) -> None:
+    for file in RUN_FILES:
+        files.remove_temporaries(path / file)
 
 
 _RETRAIN = "train it again with --force"
 _ENDED = {"interrupted": "was interrupted", "failed": "failed"}
-
-
-def _written(path: Path) -> float:
-    try:
-        return (path / "run.json").stat().st_mtime
-    except FileNotFoundError:  # removed since it was listed
-        return 0.0
-
-
-def near(name: str, root: Path = ROOT) -> list[str]:
-    """The runs that begin with a name, else the one that is most like it."""
-    names = known(root)
-    beginning = [other for other in names if name and other.startswith(name)]
-    return beginning or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-
-
-def _suggest(name: str, root: Path) -> str:
-    names = known(root)
-    if alike := near(name, root):
-        return f"; did you mean '{alike[0]}'?"
-    if names:
-        return f"; the newest runs in {root}: {', '.join(names[:3])}"
-    return f"; there are no runs in {root.absolute()}"
 
 
 def _claim(path: Path, *, force: bool) -> dict[str, Any]:
@@ -275,6 +271,7 @@ def _claim(path: Path, *, force: bool) -> dict[str, Any]:
         entries = [entry for entry in path.iterdir() if not files.is_temporary(entry)]
     if not entries:
         return {}
+    files.unobstructed(path, RUN_FILES)
     strange = sorted(entry.name for entry in entries if entry.name not in RUN_FILES)
     if not (path / "run.json").is_file():
         if strange:
@@ -290,8 +287,7 @@ def _claim(path: Path, *, force: bool) -> dict[str, Any]:
 def _read_info(path: Path) -> dict[str, Any]:
     file = path / "run.json"
     try:
-        with files.failing("read", file):
-            info = json.loads(file.read_bytes())
+        info = json.loads(files.read_bytes(file))
     except (ValueError, RecursionError) as error:
         raise RunError(f"{file.absolute()} is damaged ({error}): {_RETRAIN}") from error
     if not isinstance(info, dict) or info.get("status") not in STATUSES:

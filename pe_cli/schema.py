@@ -142,8 +142,8 @@ def _read_whole(value: Any) -> int:
         exact = Decimal(value)
     elif isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         exact = Decimal(value.strip().replace("_", ""))
-    # the size is compared before anything is written out: 1e999999 has a million digits
-    if abs(exact) > _LARGEST:
+    # the size is compared before anything is computed: 1e999999 has a million digits, and 99e999999 overflows
+    if exact.copy_abs() > _LARGEST:
         raise ValueError(f"must be a whole number of at most {_LARGEST}, not {shown(value)}")
     if exact != exact.to_integral_value():
         raise ValueError(f"must be a whole number, not {shown(value)}")

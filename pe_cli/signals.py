@@ -54,3 +54,19 @@ def interruptible(before_exit: Callable[[], None] = _nothing) -> Iterator[Callab
         for number, handler in before.items():
             # None: a handler installed by C code, which Python can neither call nor put back.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """What is started inside hears of neither signal until it calls `undeferred`."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def undeferred(number: int) -> None:
+    """A signal comes through again, one that came before too."""
+    if hasattr(signal, "pthread_sigmask"):  # else nothing was deferred
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])

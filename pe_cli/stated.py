@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from pe_cli.errors import ConfigError, canonical
@@ -36,7 +37,7 @@ class Stated:
     def __init__(self, source: Source, named_blocks: Mapping[str, str]):
         self.source = source
         self.named_blocks = named_blocks
-        self.values = {key: value for key, value in source.values.items() if not key.startswith("x-")}
+        self.values = deepcopy({key: value for key, value in source.values.items() if not key.startswith("x-")})
         self.empty = {key for key in source.empty if not key.startswith("x-")}
         self.labels: dict[str, str] = {}
         self._origins = dict.fromkeys(leaves(self.values), "file")

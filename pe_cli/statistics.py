@@ -135,9 +135,8 @@ def seeds_needed(differences: Sequence[float]) -> int | None:
 
 def power(effect: float, count: int) -> float:
     """How likely a two-sided paired t-test of `count` pairs finds a mean of `effect` standard deviations."""
-    critical = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)
-    shift = effect * math.sqrt(count)
-    return float(stats.nct.sf(critical, count - 1, shift) + stats.nct.cdf(-critical, count - 1, shift))
+    # the square of t, since scipy's noncentral t is nan here and there where the effect is large
+    return float(stats.ncf.sf(quantile(count) ** 2, 1, count - 1, effect**2 * count))
 
 
 def share(successes: int, count: int) -> Estimate:

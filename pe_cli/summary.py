@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pe_cli.reports import label
+from pe_cli.reports import distinct, label
 from pe_cli.statistics import (
     UNKNOWN,
     Estimate,
@@ -125,10 +125,13 @@ def summarise(
         )
     frame = pd.DataFrame(summary, columns=[name for name in SUMMARY_COLUMNS if name != "rank"])
     ranked = frame[frame["loss"].notna() & ~frame["name"].isin(list(diverged))]
-    found: dict[Any, int] = {}
+    found: dict[Any, int | None] = {}
     for _, together in ranked.groupby(["length", "protocol", "variation"]):
-        of_each = [deciding.get(place(entry)) for entry in together.to_dict("records")]
-        found |= dict(zip(together.index, ranks(of_each), strict=True))
+        counted = distinct(together)
+        of_each = [deciding.get(place(entry)) for entry in counted.to_dict("records")]
+        by_index = dict(zip(counted.index, ranks(of_each), strict=True))
+        by_run = dict(zip(counted["name"], by_index.values(), strict=True))
+        found |= {index: by_index.get(index, by_run[name]) for index, name in together["name"].items()}
     frame["rank"] = pd.Series(found, dtype="Int64").reindex(frame.index)
     frame["seeds_needed"] = frame["seeds_needed"].astype("Int64")
     return frame[list(SUMMARY_COLUMNS)]
@@ -236,7 +239,7 @@ def orderings(summary: pd.DataFrame, windows: pd.DataFrame, varied: Mapping[str,
     """
     scored = by_entry(decisive(windows))
     found: list[dict[str, Any]] = []
-    ranked = summary[summary["rank"].notna()]
+    ranked = distinct(summary[summary["rank"].notna()])
     for (length, protocol), together in ranked.groupby(["length", "protocol"]):
         by_variation: dict[str, dict[tuple[str, str], Scored]] = {one.variation: {} for one in varied.values()}
         for entry in together.to_dict("records"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from pe_cli.config import EvaluationConfig
 from pe_cli.evaluation import Evaluation, Measurement, window_rows
-from pe_cli.instances import InstanceTargets, TaskData, evaluation_set, holds, targets_of
+from pe_cli.instances import InstanceTargets, TaskData, drawn, evaluation_set, holds, targets_of
 from pe_cli.model import Transformer
 from pe_cli.protocols import Targets
 from pe_cli.scoring import answer_losses
@@ -39,9 +39,11 @@ class TaskEvaluation(Evaluation):
         holds(self.data.task, length)
         return self.data.task.fed(length)
 
-    def cost(self, targets: Targets) -> int:
-        assert isinstance(targets, InstanceTargets)
-        return super().cost(targets) * (2 if has_decoys(targets) else 1)
+    def cost(self, protocol: str, length: int) -> int:
+        """As that of a text; all instances of a length are alike, and one is drawn, not the set of them."""
+        holds(self.data.task, length)
+        one = drawn(self.data.task, length, "cost")
+        return self.settings.windows * (len(one.text) - 1) * (1 if one.decoy is None else 2)
 
     def passed(self, model: Transformer, targets: Targets, advance: Callable[[int], None]) -> Measurement:
         assert isinstance(targets, InstanceTargets)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from pe_cli.config import Experiment, load_experiment, spec_of
 from pe_cli.errors import RunError
@@ -36,6 +38,14 @@ def fresh_model(experiment: Experiment, alphabet: str) -> Transformer:
         dropout=options.dropout,
         qk_norm=options.qk_norm,
     )
+
+
+def fill(model: Transformer, weights: Mapping[str, Tensor]) -> None:
+    """Put weights into a model. RuntimeError for those of another; torch alone would convert kinds of numbers."""
+    for name, own in model.state_dict().items():
+        if name in weights and weights[name].dtype != own.dtype:
+            raise RuntimeError(f"{name} is {weights[name].dtype}, not {own.dtype}")
+    model.load_state_dict(weights)
 
 
 def computes(experiment: Experiment) -> dict[str, Any]:
@@ -70,7 +80,7 @@ def open_trained(run: Run, device: torch.device) -> Trained:
         raise RunError(f"{run.path / 'run.json'} is damaged: alphabet is not in order: train it again with --force")
     model = fresh_model(experiment, alphabet)
     try:
-        model.load_state_dict(run.load_weights())
+        fill(model, run.load_weights())
     except RuntimeError as error:
         what = shorten(str(error), 200, placeholder="…")
         raise RunError(f"{run.path}: the weights do not fit config.yaml: {what}") from None

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from textwrap import shorten
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
+from pydantic import FiniteFloat, NonNegativeInt, TypeAdapter
 from torch import Tensor
 
 from pe_cli import files, sources
@@ -25,7 +26,7 @@ from pe_cli.scoring import answer_losses, character_losses
 from pe_cli.seeds import seeded
 from pe_cli.sources import Source
 from pe_cli.stepping import Stepper
-from pe_cli.trained import computes, fresh_model
+from pe_cli.trained import computes, fill, fresh_model
 from pe_cli.versions import versions
 
 LOG_EVERY = 10
@@ -60,9 +61,20 @@ class Observer(Protocol):
 class Rows:
     """What training.csv and validation.csv hold, and the losses of the next row; part of the checkpoint."""
 
-    training: list[dict[str, Any]] = field(default_factory=list)
-    validation: list[dict[str, Any]] = field(default_factory=list)
+    training: list[dict[str, int | float]] = field(default_factory=list)
+    validation: list[dict[str, int | float]] = field(default_factory=list)
     recent: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Saved:
+    """What a checkpoint holds beside its tensors."""
+
+    run: str
+    step: NonNegativeInt
+    seconds: FiniteFloat
+    data_digest: str
+    rows: Rows
 
 
 class Trainer:
@@ -80,10 +92,10 @@ class Trainer:
         # dropout is the only user of the global generator
         torch.manual_seed(seeded(experiment.seed, "dropout").initial_seed())
 
-    def begin(self) -> None:
-        """A new run directory, or the state of the last checkpoint."""
+    def begin(self, warn: Callable[[str], None]) -> None:
+        """A new run directory, or the state of the last checkpoint that is whole."""
         if self.run.status != "new" and self.run.has_state:
-            self.restore()
+            self.restore(warn)
             self.run.update(status="running", reason=None)
             return
         self.run.begin(
@@ -169,8 +181,16 @@ class Trainer:
         self.rows.validation.append(dict(zip(VALIDATION_COLUMNS, (self.step, loss, loss / math.log(2)), strict=True)))
 
     def end(self, status: str, reason: str | None) -> None:
-        """Save everything, then say how the run ended: the status comes last."""
-        self.save()
+        """Save everything, then say how the run ended: the status comes last.
+
+        A divergence is no state to go on from: after a kill in between, the run diverges again at the same step.
+        """
+        if status == "diverged":
+            self.write_tables()
+        else:
+            self.save()
+        if status == "finished":
+            self.run.drop_previous()
         losses = {
             "train_loss": self.rows.training[-1]["loss"] if self.rows.training else None,
             "validation_loss": self.rows.validation[-1]["loss"] if self.rows.validation else None,
@@ -197,42 +217,35 @@ class Trainer:
         }
         if self.device.type == "cuda":
             tensors["generator.dropout.cuda"] = torch.cuda.get_rng_state(self.device)
-        meta = {
-            "run": self.run.path.name,
-            "step": self.step,
-            "seconds": self.clock.total(),
-            "data_digest": batches["digest"],
-            "rows": asdict(self.rows),
-        }
-        self.run.save_state(tensors, meta)
+        saved = Saved(self.run.path.name, self.step, self.clock.total(), batches["digest"], self.rows)
+        self.run.save_state(tensors, asdict(saved))
         self.write_tables()
 
     def write_tables(self) -> None:
         files.write_csv(self.run.path / "training.csv", self.rows.training, TRAINING_COLUMNS)
         files.write_csv(self.run.path / "validation.csv", self.rows.validation, VALIDATION_COLUMNS)
 
-    def restore(self) -> None:
+    def restore(self, warn: Callable[[str], None]) -> None:
         """Everything as it was at the last checkpoint. RunError for one that does not belong to this run."""
-        tensors, meta = self.run.load_state()
+        tensors, meta = self.run.load_state(warn)
         try:
-            if meta["run"] != self.run.path.name:
-                raise KeyError(f"it is of {meta['run']}")
-            self.model.load_state_dict(under("model.", tensors))
+            saved = TypeAdapter(Saved).validate_python(meta)
+            if saved.run != self.run.path.name:
+                raise KeyError(f"it is of {saved.run}")
+            fill(self.model, under("model.", tensors))
             self.stepper.optimizers.restore(under("optimizer.", tensors))
-            self.batches.restore({"generator": tensors["generator.data"], "digest": meta["data_digest"]})
+            self.batches.restore({"generator": tensors["generator.data"], "digest": saved.data_digest})
             self.stepper.ids.set_state(tensors["generator.ids"])
             torch.set_rng_state(tensors["generator.dropout"])
             if self.device.type == "cuda" and "generator.dropout.cuda" in tensors:
                 torch.cuda.set_rng_state(tensors["generator.dropout.cuda"], self.device)
-            self.rows = Rows(**meta["rows"])
-            self.step = meta["step"]
-            self.clock = Clock(meta["seconds"])
-        except (KeyError, TypeError, RuntimeError) as error:
+            self.rows, self.step, self.clock = saved.rows, saved.step, Clock(saved.seconds)
+            self.write_tables()  # a kill may have come between the checkpoint and its tables
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise RunError(
                 f"{self.run.path / 'state.safetensors'} does not belong to this run "
                 f"({shorten(str(error), 200, placeholder='…')}): train it again with --force"
             ) from None
-        self.write_tables()  # a kill may have come between the checkpoint and its tables
 
 
 class Clock:

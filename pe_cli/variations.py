@@ -11,7 +11,7 @@ from scipy import stats
 
 from pe_cli.documents import Table
 from pe_cli.protocols import INSTANCES
-from pe_cli.reports import label, records
+from pe_cli.reports import distinct, label, records
 from pe_cli.tables import Column
 
 CONFIGURED = "as configured"
@@ -20,7 +20,7 @@ MOST_NAMED = 6
 
 def sensitivity(protocol: str, summary: pd.DataFrame, orderings: pd.DataFrame) -> list[Table]:
     """A table at the training length and one at the longest length with a loss; `summary` is of one protocol."""
-    with_loss = summary[summary["loss"].notna()]
+    with_loss = distinct(summary[summary["loss"].notna()])
     if with_loss.empty:
         return []
     lengths = sorted({int(with_loss["train_length"].min()), int(with_loss["length"].max())})

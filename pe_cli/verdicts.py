@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,8 @@ import pandas as pd
 import torch
 
 from pe_cli.claims import CONTROL, HOLDS, Claim
-from pe_cli.collection import read_rows
 from pe_cli.comparison import Outcome
 from pe_cli.errors import PeError
-from pe_cli.evaluation import COLUMNS
 from pe_cli.extrapolation import open_evaluation
 from pe_cli.inequalities import OF_RUNS, Inequality, Side, Term
 from pe_cli.runs import open_run
@@ -62,6 +60,7 @@ class Measured:
 
     claim: Claim
     outcomes: dict[tuple[str, int], Outcome]
+    device: torch.device
     advance: Callable[[int], None]
     """Called while a run is asked what it was not trained on; it may raise."""
     _rows: dict[tuple[str, int, str | None], pd.DataFrame] = field(default_factory=dict)
@@ -74,7 +73,7 @@ class Measured:
         if (term, seed) in self.claim.tables:
             return self.claim.tables[term, seed]
         outcome = self.outcomes[term.run, seed]
-        if outcome.status != "finished" or outcome.directory is None:
+        if outcome.evaluated is None or outcome.directory is None:
             raise Missing(f"{term.run} at seed {seed}: {outcome.status}: {outcome.reason}")
         if term.measure in OF_RUNS:
             run = open_run(outcome.directory)
@@ -96,9 +95,11 @@ class Measured:
     def rows(self, outcome: Outcome, term: Term) -> pd.DataFrame:
         """What the run wrote of its evaluation, or its answers to another task."""
         assert outcome.directory is not None
+        assert outcome.evaluated is not None
         if term.data is None:
-            return read_rows(outcome.directory / "extrapolation.csv", COLUMNS)
-        trained = open_trained(open_run(outcome.directory), torch.device(open_run(outcome.directory).text("device")))
+            return outcome.evaluated.rows
+        trained = open_trained(open_run(outcome.directory), self.device)
+        trained = replace(trained, experiment=outcome.planned.experiment)  # the file states how another claim asked
         terms = [other for _, inequality in self.claim.inequalities for other in inequality.terms]
         lengths = {other.length for other in terms if (other.run, other.data) == (term.run, term.data)}
         settings = outcome.planned.experiment.evaluation.model_copy(update={"lengths": tuple(sorted(lengths, key=int))})
@@ -106,9 +107,9 @@ class Measured:
         return pd.DataFrame(evaluation.run(self.advance).extrapolation)
 
 
-def judge(claim: Claim, outcomes: Sequence[Outcome], advance: Callable[[int], None]) -> Result:
+def judge(claim: Claim, outcomes: Sequence[Outcome], device: torch.device, advance: Callable[[int], None]) -> Result:
     by_run = {(outcome.planned.name, outcome.planned.experiment.seed): outcome for outcome in outcomes}
-    measured = Measured(claim, by_run, advance)
+    measured = Measured(claim, by_run, device, advance)
     judged = [of_inequality(kind, inequality, measured) for kind, inequality in claim.inequalities]
     return Result(claim, judged, list(outcomes), *of_claim(judged))
 

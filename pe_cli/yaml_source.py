@@ -62,7 +62,10 @@ def read_file(path: Path) -> Source:
             raise ConfigError(f"{path.absolute()}: is a directory, not a config file")
         if path.stat().st_size > _LARGEST:
             raise ConfigError(f"{where}: has {path.stat().st_size:,} bytes; a config has at most {_LARGEST:,}")
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:  # of a device, which has no size before it is read
+            raise ConfigError(f"{where}: has no end within {_LARGEST:,} bytes, the most that a config has")
     except FileNotFoundError:
         raise ConfigError(f"{where}: no such file (looked for {path.absolute()})") from None
     except (OSError, ValueError) as error:
@@ -117,17 +120,22 @@ def _decoded(content: bytes, where: str) -> str:
 
 def _composed(text: str, where: str) -> Node | None:
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        raise ConfigError(_syntax_message(error, text, where)) from None
+        loader = yaml.SafeLoader(text)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise ConfigError(
             f"{where}:{line}: holds the character U+{ord(text[error.position]):04X} at character offset "
             f"{error.position}, which YAML does not allow"
         ) from None
+    try:
+        return loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(_syntax_message(error, text, where)) from None
     except RecursionError:
         raise ConfigError(f"{where}: is nested too deeply (more than {_DEEPEST} levels)") from None
+    except (ValueError, OverflowError) as error:  # an escape beyond the last character, thousands of digits
+        place = f"{where}:{loader.line + 1}:{loader.column + 1}"
+        raise ConfigError(f"{place}: holds an escape or a number that YAML cannot have: {error}") from None
 
 
 def _syntax_message(error: yaml.MarkedYAMLError, text: str, where: str) -> str:
@@ -174,7 +182,7 @@ def _shown(line: str) -> str:
 
 def _scalar(node: Node) -> str | None:
     """The text as written; None for an unquoted empty value or `~`."""
-    text = str(node.value)
+    text = node.value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # JSON has halves
     plain = isinstance(node, ScalarNode) and node.style is None
     return None if plain and text in ("", "~") else text
 

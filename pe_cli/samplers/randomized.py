@@ -65,5 +65,8 @@ class Randomized(Ranged):
 
 def subsets(rows: int, size: int, most: int, generator: torch.Generator) -> Tensor:
     """Sorted random subsets (rows, size) of 0 … most − 1 on the CPU: the places of the largest random numbers."""
-    random = torch.rand(rows, most, dtype=torch.float64, generator=generator)
-    return random.topk(size, dim=1, sorted=False).indices.sort(dim=1).values.float()
+    drawn, random = [], torch.empty(most, dtype=torch.float64)
+    for _ in range(rows):  # one after another, in one place: most may be millions
+        random.uniform_(generator=generator)
+        drawn.append(random.topk(size, sorted=False).indices.sort().values)
+    return torch.stack(drawn).float()

@@ -8,6 +8,9 @@ from typing import Literal
 from pe_cli.tasks.base import Instance, Task, TaskOptions
 from pe_cli.tasks.registry import register
 
+MOST = 4299
+"""Digits: the sum has one more, and Python writes numbers of up to 4300."""
+
 
 @register
 class Addition(Task):
@@ -25,11 +28,15 @@ class Addition(Task):
 
     name = "addition"
     reference = "Lee et al. 2023, arXiv:2307.03381"
+    counted = "digits of each number"
     symbols = "0123456789+="
 
     class Options(TaskOptions):
         order: Literal["plain", "least_first"] = "plain"
         """How numbers are written: as people do, or with the least significant digit first."""
+
+    def lacking(self, length: int) -> str | None:
+        return None if length <= MOST else f"numbers of {length} digits are too long to be written; {MOST} are the most"
 
     def instance(self, length: int, draw: Random) -> Instance:
         a, b = draw.randrange(10**length), draw.randrange(10**length)

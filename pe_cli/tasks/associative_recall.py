@@ -27,6 +27,7 @@ class AssociativeRecall(Task):
 
     name = "associative_recall"
     reference = "Ba et al. 2016, arXiv:1610.06258"
+    counted = "pairs of a key and a value"
     symbols = LETTERS + DIGITS + "?"
 
     class Options(TaskOptions):

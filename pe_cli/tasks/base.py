@@ -58,6 +58,8 @@ class Task:
 
     name: ClassVar[str]
     reference: ClassVar[str]
+    counted: ClassVar[str]
+    """What the length of an instance counts."""
     symbols: ClassVar[str] = ""
 
     class Options(TaskOptions):

@@ -23,6 +23,7 @@ class Copy(Task):
 
     name = "copy"
     reference = "Jelassi et al. 2024, arXiv:2402.01032"
+    counted = "letters"
     symbols = LETTERS + ">"
 
     def instance(self, length: int, draw: Random) -> Instance:

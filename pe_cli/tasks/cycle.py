@@ -25,6 +25,7 @@ class Cycle(Task):
 
     name = "cycle"
     reference = "Delétang et al. 2023, arXiv:2207.02098 (cycle navigation)"
+    counted = "steps"
     symbols = "0123456789-.+="
 
     class Options(TaskOptions):

@@ -27,6 +27,7 @@ class Dyck(Task):
 
     name = "dyck"
     reference = "Hewitt et al. 2020, arXiv:2010.07515"
+    counted = "brackets"
     symbols = "".join(map("".join, CLOSING.items())) + "="
 
     class Options(TaskOptions):

@@ -29,6 +29,7 @@ class FlipFlop(Task):
 
     name = "flip_flop"
     reference = "Liu et al. 2023, arXiv:2306.00946"
+    counted = "instructions"
     symbols = "wir01"
 
     class Options(TaskOptions):

@@ -20,6 +20,7 @@ class Parity(Task):
 
     name = "parity"
     reference = "Delétang et al. 2023, arXiv:2207.02098 (parity check)"
+    counted = "bits"
     symbols = "01="
 
     def instance(self, length: int, draw: Random) -> Instance:

@@ -33,6 +33,7 @@ class Passkey(Task):
 
     name = "passkey"
     reference = "Mohtashami and Jaggi 2023, arXiv:2305.16300"
+    counted = "all characters fed"
 
     class Options(TaskOptions):
         min_length: Length = 48

@@ -23,6 +23,7 @@ class Reverse(Task):
 
     name = "reverse"
     reference = "Delétang et al. 2023, arXiv:2207.02098"
+    counted = "letters"
     symbols = LETTERS + "<"
 
     def instance(self, length: int, draw: Random) -> Instance:

@@ -23,6 +23,7 @@ class Sort(Task):
 
     name = "sort"
     reference = "Delétang et al. 2023, arXiv:2207.02098 (bucket sort)"
+    counted = "letters"
     symbols = LETTERS + "/"
 
     def instance(self, length: int, draw: Random) -> Instance:

@@ -1,0 +1,18 @@
+"""Where the program begins: Ctrl-C has an answer before anything else is imported."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    try:
+        from pe_cli.cli import main as begin
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted\n")
+        sys.exit(130)
+    begin()
+
+
+if __name__ == "__main__":
+    main()
