@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from stand_in import quietly
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pe_cli import answer_tables
 from pe_cli.config import EvaluationConfig, load_experiment
 from pe_cli.encodings.base import ModelSpec, PositionEncoding
 from pe_cli.encodings.registry import build
@@ -149,6 +151,17 @@ def test_without_a_decoy_everywhere_there_is_no_margin() -> None:
     assert [row["margin"] for row in evaluation.window_rows({}, found)] == [None] * 4
 
 
+def test_right_answers_by_depth_by_hand() -> None:
+    """At depth 0 one of two keys of two characters is said in whole; at depth 1 the only one is not."""
+    keys = {"strategy": "none", "length": 9, "scored_chars": 2}
+    answers = [(0.0, 2, 1.5), (0.0, 1, 0.5), (1.0, 0, -2.0)]
+    rows = [{**keys, "depth": depth, "right_chars": right, "margin": margin} for depth, right, margin in answers]
+    exact, margin = answer_tables.by_depth(pd.DataFrame(rows))
+    assert exact.rows == [{"depth": 0.0, "9": 0.5}, {"depth": 1.0, "9": 0.0}]
+    assert margin.rows == [{"depth": 0.0, "9": 1.0}, {"depth": 1.0, "9": -2.0}]
+    assert exact.notes[-1].endswith("instances in a cell: 1 to 2")
+
+
 # --- the interval of the characters ---
 
 
@@ -254,3 +267,22 @@ def test_a_margin_is_of_the_likelihoods_of_two_whole_texts() -> None:
     assert found.margins is not None
     assert found.margins.tolist() == pytest.approx(expected, abs=1e-4)
     assert min(expected) < -0.1 < 0.1 < max(expected)
+
+
+# --- the work ---
+
+
+@pytest.mark.parametrize("name", ["copy", "passkey"])
+def test_work_is_counted_as_it_is_planned(name: str) -> None:
+    """A passkey is asked twice: for the key, and for the decoy."""
+    data, told = data_of(name), list[int]()
+    evaluation = evaluation_of(model_of(data), data, lengths=[40, 48], protocols=["instances"], windows=5)
+    evaluation.run(told.append)
+    assert sum(told) == sum(evaluation.planned_chars().values()) > 0
+
+
+def test_work_is_planned_without_drawing_it() -> None:
+    data = data_of("copy")
+    evaluation = evaluation_of(model_of(data), data, lengths=[1000], protocols=["instances"], windows=2**20)
+    assert evaluation.planned_chars() == {"instances": 2**20 * 2000}
+    assert evaluation.sets == {}

@@ -58,6 +58,7 @@ CONFIGS: dict[str, tuple[str | bytes, list[str]]] = {
     "inf": ("training: {learning_rate: inf}", ["training.learning_rate", "finite", "'inf'"]),
     "digits without end": (f"seed: {'9' * 5000}", [":1: seed", "at most 9223372036854775807", "(5002 characters)"]),
     "an exponent without end": ("seed: 1e999999", [":1: seed", "at most 9223372036854775807"]),
+    "an exponent beyond any": ("seed: 99e999999", [":1: seed", "at most 9223372036854775807"]),
     "a switch": ("model: {qk_norm: 2}", ["model.qk_norm", "true or false", "'2'"]),
     "a block for a number": ("training: {steps: {a: 1}}", ["training.steps", "whole number"]),
     "a number for a block": ("training: 3", [":1: training", "block of keys", "'3'"]),
@@ -84,6 +85,9 @@ CONFIGS: dict[str, tuple[str | bytes, list[str]]] = {
     "lengths too large": ("evaluation: {lengths: [1e12]}", ["evaluation.lengths", "16777216"]),
     "no lengths": ("evaluation: {lengths: []}", ["evaluation.lengths", "one or more"]),
     "more scored than trained": ("training: {length: 16}\nevaluation: {scored: 17}", ["scored", "16", "17"]),
+    "windows without end": ("evaluation: {windows: 1e12}", ["evaluation.windows", "1048576"]),
+    "numbers too long to be written": ("data: {task: addition, max_length: 5000}", ["data.max_length", "4299"]),
+    "an instance too long for a batch": ("data: {task: copy, max_length: 1e6}", [":1: training: ", "would do"]),
     "a tab": ("model:\n\td_model: 16", [":2:1", "tab", "spaces"]),
     "no colon": ("encoding rope\nseed: 1", [":2:", "colon"]),
     "an open quote": ('name: "abc\nseed: 1', ["quote"]),
@@ -100,6 +104,9 @@ CONFIGS: dict[str, tuple[str | bytes, list[str]]] = {
     "a list": ("- seed", ["list", "key: value"]),
     "one word": ("rope", ["single value", "key: value"]),
     "a zero byte": (b"name: a\0b", ["zero byte", "offset 7"]),
+    "an escape beyond the last character": ('seed: 1\nname: "\\U00110000"', [":2:", "escape", "0x110000"]),
+    "an escape beyond any number": ('name: "\\UFFFFFFFF"', [":1:", "escape"]),
+    "a version of thousands of digits": (f"%YAML {'1' * 5000}.1\n---\nseed: 1", [":1:", "YAML cannot have"]),
     "a control character": (b'name: "a\x07b"', [":1", "U+0007"]),
     "UTF-16": ("encoding: rope".encode("utf-16"), ["UTF-16", "UTF-8"]),
     "Latin-1": ("name: é".encode("latin-1"), ["0xe9", "offset 6", "UTF-8"]),
@@ -124,6 +131,12 @@ def test_a_path_that_is_no_config(command: str, folder: Path) -> None:
     refuses(folder, [command, "loop.yaml"], "loop.yaml")
     refuses(folder, [command, "text.txt"], "text.txt")
     refuses(folder, [command, 300 * "x"], "name too long")
+    refuses(folder, [command, 50 * "x\n"], "more lines")
+
+
+@every_command
+def test_a_config_without_end(command: str, folder: Path) -> None:
+    refuses(folder, [command, "/dev/zero"], "/dev/zero", "no end within 262,144 bytes")
 
 
 def test_every_bad_config_of_a_comparison_is_named(folder: Path) -> None:
@@ -232,6 +245,10 @@ OPTIONS: dict[str, list[str]] = {
     "plot rope --set encoding.base=1 --set encoding.base=2 --set seed=1 --set seed=2": ["encoding.base and seed"],
     "plot alibi --length 5000 --kind bias": ["4 × 5000 × 5000", "1024"],
     "inspect rope --set model.n_layers=1e6": ["model.n_layers", "1024"],
+    "bench rope --set data.task=copy": ["--set data.task=copy", "a text"],
+    "bench rope --max-len 256 --set evaluation.lengths=128": ["evaluation.lengths=128", "--max-len 256", "keep one"],
+    "bench rope --lengths 256 --set evaluation.lengths=128": ["evaluation.lengths=128", "--lengths 256", "keep one"],
+    "compare good.yaml --max-len 64 --set evaluation.lengths=16": ["lengths=16", "--max-len 64", "keep one"],
     "inspect learned --set training.length=1e7": ["training.length", "16777216"],
 }
 

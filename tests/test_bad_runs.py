@@ -16,6 +16,7 @@ from command_line import only_run, pe
 from refusals import refuses
 from small_runs import config_file
 
+from pe_cli import checkpoint
 from pe_cli.trained import changed
 
 Damage = Callable[[Path], object]
@@ -88,6 +89,16 @@ def folder_instead(name: str) -> Damage:
     return replace
 
 
+def device_instead(name: str) -> Damage:
+    """A link to a file that is none. Others of its kind have no end, or wait for somebody to write."""
+
+    def replace(run: Path) -> None:
+        (run / name).unlink()
+        (run / name).symlink_to("/dev/null")
+
+    return replace
+
+
 def tensors(header: Any, data: bytes = b"") -> bytes:
     """A file in the format of safetensors with this header."""
     text = json.dumps(header).encode()
@@ -99,6 +110,13 @@ class Trap:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, ("sprung",)
+
+
+def halves(run: Path) -> None:
+    """Weights in float16, and run.json as if it had always been so."""
+    weights = {name: tensor.half() for name, tensor in checkpoint.load(run / WEIGHTS, "")[0].items()}
+    checkpoint.save(run / WEIGHTS, weights, {})
+    info(weight_sha256=checkpoint.weight_sha256(weights))(run)
 
 
 ONE_NUMBER = {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
@@ -129,6 +147,7 @@ DAMAGES: dict[str, tuple[Damage, list[str]]] = {
     "a config of bytes": (put(CONFIG, b"\xff\x00"), [CONFIG, "damaged"]),
     "a config with a tab": (put(CONFIG, b"a:\n\tb"), [f"{CONFIG}:2:1", "tab"]),
     "a config that is a folder": (folder_instead(CONFIG), [CONFIG, "directory"]),
+    "a config that is a device": (device_instead(CONFIG), [CONFIG, "not a regular file"]),
     "another width": (edited(CONFIG, "d_model: 16", "d_model: 32"), [CONFIG, "model.d_model is 32", "with 16"]),
     "other heads": (edited(CONFIG, "n_heads: 2", "n_heads: 4"), [CONFIG, "model.n_heads is 4", "with 2"]),
     "more layers": (edited(CONFIG, "n_layers: 1", "n_layers: 2"), [CONFIG, "model.n_layers is 2", "with 1"]),
@@ -149,6 +168,7 @@ DAMAGES: dict[str, tuple[Damage, list[str]]] = {
     "weights of nobody": (put(WEIGHTS, tensors({})), [WEIGHTS, "not written by pe"]),
     "a pickle": (put(WEIGHTS, pickle.dumps(Trap())), [WEIGHTS, "damaged"]),
     "a file of torch.save": (put(WEIGHTS, b"PK\x03\x04" + 100 * b"\0"), [WEIGHTS, "damaged"]),
+    "weights of another kind of number": (halves, ["the weights do not fit", "torch.float16, not torch.float32"]),
     "weights that are a folder": (folder_instead(WEIGHTS), [WEIGHTS, "there is no"]),
 }
 
@@ -209,6 +229,8 @@ def test_a_table_that_is_none_is_said_in_our_words(name: str, content: bytes, fo
     (run / name).write_bytes(content)
     first = "step" if name == "training.csv" else "run"
     refuses(folder, ["plot", run.name], str(run / name), f"damaged: it is no table of {first}")
+    device_instead(name)(run)
+    refuses(folder, ["plot", run.name], str(run / name), "not a regular file")
 
 
 REQUESTS: dict[str, list[str]] = {
@@ -239,6 +261,8 @@ OWN_REQUESTS: dict[str, dict[str, list[str]]] = {
         "--set evaluation.scored=17": ["evaluation.scored", "16", "17"],
         "--data {}": ["directory"],
         "--data gone.txt": ["gone.txt", "no such file"],
+        "--data task:cop": ["--data task:cop: task: 'cop'", "'copy'?"],
+        '--data {"task":"copy","x":1}': ['--data {"task":"copy","x":1}: x: unknown key'],
         "--data good.yaml": ["good.yaml", "outside the alphabet", "U+0022"],
         "--threads 0": ["--threads", "'0'"],
     },

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +13,7 @@ import torch
 from command_line import TINY, pe, sets
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
+from works import cannot, ends, takes
 
 from pe_cli import benchmark, benchmark_tables, subjects
 from pe_cli.benchmark import Measured
@@ -51,19 +50,6 @@ def test_medians_and_ratios_of_each_turn() -> None:
     assert [row["chars_per_second"] for row in rows] == [2048.0, 16.0, 1024.0, None]
     done = benchmark.training_flops(rope.experiment, 10) * 4096
     assert [row["fraction"] for row in rows] == [done / 2e9, None, done / 4e9, None]
-
-
-def takes(size: int) -> Callable[[], object]:
-    """Work that needs so many bytes."""
-    return lambda: float(torch.ones(size // 8, dtype=torch.float64).sum())
-
-
-def ends(number: int) -> Callable[[], object]:
-    return lambda: os.kill(os.getpid(), number)
-
-
-def cannot(error: Exception) -> Callable[[], object]:
-    raise error
 
 
 @pytest.mark.parametrize("size", [40 * MIB, 400 * MIB])

@@ -76,7 +76,7 @@ def test_strategies_corpora_and_tasks() -> None:
     tasks = {row["name"]: row for row in catalogue("tasks")["tasks"]}
     assert len(tasks) == 10
     assert tasks["addition"]["options"]["order"]["type"] == "plain or least_first"
-    assert all(row["reference"] and row["line"] for row in tasks.values())
+    assert all(row["reference"] and row["line"] and row["counted"] for row in tasks.values())
 
 
 def test_an_unknown_kind_is_refused_with_the_nearest() -> None:

@@ -39,7 +39,6 @@ CLAIM: dict[str, Any] = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     without_processes_and_pictures(monkeypatch)
-    monkeypatch.setattr(claiming, "execute", one_after_another)
     return tmp_path
 
 
@@ -112,7 +111,7 @@ def test_what_is_only_a_table_is_not_trained_and_is_exact(tmp_path: Path) -> Non
     assert claim.tables[small, 1337] > claim.tables[large, 1337]
     by_hand = table_of_sines(16, 16, 10.0).diff(dim=0).norm(dim=1).mean().item()
     assert claim.tables[small, 1338] == pytest.approx(by_hand, abs=1e-6)
-    [judged] = verdicts.judge(claim, [], lambda chars: None).judged
+    [judged] = verdicts.judge(claim, [], torch.device("cpu"), lambda chars: None).judged
     assert judged.verdict == CONFIRMED
     assert judged.difference.low == pytest.approx(judged.difference.high, abs=1e-12)
 
@@ -126,6 +125,8 @@ def table_of_sines(count: int, width: int, base: float) -> torch.Tensor:
     ("changes", "said"),
     [
         ({"holds": []}, ["first.yaml:", "holds: must", "at least 1"]),
+        ({"holds": {"a": "b"}}, ["holds: must be a text or a list of texts"]),
+        ({"holds": ["loss(alibi, 64) < 1e308 + 1e308"]}, ["'1e308 + 1e308' add up to more"]),
         ({"seeds": 1}, ["first.yaml:4: seeds: must", "not 1"]),
         ({"why": ""}, ["first.yaml:5: why: must", "not ''"]),
         ({"sources": "x"}, ["sources: unknown key; did you mean 'source'?"]),
@@ -161,6 +162,19 @@ def test_what_cannot_be_run_is_refused(folder: Path, changes: dict[str, Any], sa
     assert not (folder / "results").exists()
 
 
+def test_an_empty_number_of_seeds_is_none(folder: Path) -> None:
+    claim_file(folder)
+    refused(run("--seeds", ""), "--seeds", "''")
+
+
+def test_a_claim_of_several_lines_is_one_heading(folder: Path) -> None:
+    claim_file(folder, claim="alibi extrapolates\n\n# rope | does not")
+    assert run().code == 0
+    text = (folder / "results" / "claims.md").read_text(encoding="utf-8")
+    assert "\n## first: alibi extrapolates  # rope \\| does not\n\nSource: Press 2022." in text
+    assert "\n# rope" not in text
+
+
 def test_every_bad_file_is_named_and_nothing_runs(folder: Path) -> None:
     claim_file(folder, "a")
     claim_file(folder, "b", seeds=0)
@@ -184,7 +198,20 @@ def judged(kind: str, text: str, left: list[float], right: list[float]) -> Judge
     for side, values in ((found.left, left), (found.right, right)):
         for _, term in side.terms:
             claim.tables.update({(term, seed): number for seed, number in enumerate(values)})
-    return verdicts.of_inequality(kind, found, Measured(claim, {}, lambda chars: None))
+    return verdicts.of_inequality(kind, found, Measured(claim, {}, torch.device("cpu"), lambda chars: None))
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "said"),
+    [
+        ("loss(rope, 64) + 0.05", 1.434, "1.384 + 0.05"),
+        ("loss(rope, 64) - 1", -0.25, "0.750 - 1"),
+        ("loss(rope, 64) - loss(alibi, 64)", 0.25, "0.250"),
+        ("0.5", 0.5, "0.500"),
+    ],
+)
+def test_what_a_claim_adds_is_told_apart_from_what_was_measured(text: str, value: float, said: str) -> None:
+    assert claim_tables.measured(inequality(f"{text} < loss(rope, 128)").left, value) == said
 
 
 def test_differences_are_paired_by_seed_and_judged_by_their_interval() -> None:

@@ -130,7 +130,7 @@ def test_summary_is_over_seeds_and_paired_with_the_first_config(done: Finished) 
     assert [entry["rank"] for entry in summary if entry["length"] == 16] == [1, 1]
 
 
-def test_the_line_of_a_run_names_its_protocols_where_there_are_several(folder: Path) -> None:
+def test_the_line_of_a_run_names_its_strategy_and_several_protocols(folder: Path) -> None:
     asked = ("--lengths", "16,32", "--protocol")
     done = compare(*configs(folder, "none"), *asked, "same_targets,sliding")
     number = r"\d\.\d{3}"
@@ -138,6 +138,9 @@ def test_the_line_of_a_run_names_its_protocols_where_there_are_several(folder: P
     assert re.search(rf"^none-\w+-s1337: {by[0]}; {by[1]}$", done.err, re.MULTILINE), done.err
     done = compare("none.yaml", *asked, "sliding")
     assert re.search(rf"^none-\w+-s1337: loss at 16: {number}, 32: {number}$", done.err, re.MULTILINE), done.err
+    done = compare("none.yaml", *asked, "sliding", "--strategy", "truncate")
+    line = rf"^none-\w+-s1337 \+ truncate: loss at 16: {number}, 32: {number}$"
+    assert re.search(line, done.err, re.MULTILINE), done.err
 
 
 def test_all_encodings_see_the_same_batches(done: Finished) -> None:
@@ -254,6 +257,7 @@ def test_quick_changes_steps_and_lengths_and_nothing_that_was_said(
     path = config_file(folder / "none.yaml", encoding="none", data="pydocs", training={"steps": 5000})
     compare(path, "--quick")
     compare(path, "--quick", "--set", "training.steps=7", "--lengths", "16,48")
+    compare(path, "--quick", "--set", "evaluation.lengths=16,48")
     compare(path, "--quick", "--set", "training.length=2048")
     compare(path, "--quick", "--set", "evaluation.windows=3", "--max-len", "32")
     task = folder / "task.yaml"
@@ -264,6 +268,7 @@ def test_quick_changes_steps_and_lengths_and_nothing_that_was_said(
     assert [(one.training.steps, one.evaluation.lengths, one.evaluation.windows) for one in experiments] == [
         (60, (16, 32, 64, 128, 256, 512, 1024), 8),
         (7, (16, 48), 8),
+        (60, (16, 48), 8),
         (60, (2048,), 8),
         (60, (16, 32), 3),
         (60, (2, 4, 8, 12, 16), 256),

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,22 @@ def test_a_process_that_is_killed_costs_no_other(
     pictures = list(folder.glob("results/**/*.png"))
     assert {path.name for path in pictures} == {"comparison.png", "extrapolation.png"}
     assert {path.read_bytes()[:4] for path in pictures} == {b"\x89PNG"}
+
+
+def test_a_process_that_cannot_begin_costs_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the process that the others are forked from is killed."""
+    start, begun = ForkServerProcess.start, []
+
+    def fails_once(process: ForkServerProcess) -> None:
+        begun.append(process)
+        if len(begun) == 1:
+            raise EOFError("unexpected EOF")
+        start(process)
+
+    monkeypatch.setattr(ForkServerProcess, "start", fails_once)
+    done = compare(*configs(folder, "rope", "none"), "--jobs", 1, "--json")
+    assert (done.code, statuses(done)) == (1, {"rope": "failed", "none": "finished"})
+    assert "its process could not be started: EOFError: unexpected EOF" in done.json["runs"][0]["reason"]
 
 
 def test_ctrl_c_saves_the_process_and_the_same_command_goes_on(

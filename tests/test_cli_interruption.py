@@ -11,9 +11,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from command_line import only_run, pe, pe_process, signals_at, training
+from command_line import hashes, only_run, pe, pe_process, signals_at, training
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from small_runs import config_file
 
-from pe_cli import corpus, runs
+from pe_cli import corpus, runs, sources
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -71,6 +73,25 @@ def test_while_the_text_is_read(tmp_path: Path, number: int, code: int, words: s
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
+def test_while_a_comparison_is_planned(tmp_path: Path) -> None:
+    config = config_file(tmp_path / "a.yaml", encoding="rope")
+    before = hashes(tmp_path)
+    with patch.object(sources, "load_once", side_effect=lambda *data: os.kill(os.getpid(), signal.SIGINT)):
+        for more in ([], ["--keep-going"]):
+            done = pe("compare", config, config, "--out", tmp_path / "results", *more)
+            assert (done.code, done.out, done.err) == (130, "", "error: interrupted\n")
+    assert hashes(tmp_path) == before
+
+
+def test_while_a_picture_is_drawn(tmp_path: Path) -> None:
+    with patch.object(
+        FigureCanvasAgg, "print_png", side_effect=lambda *more, **named: os.kill(os.getpid(), signal.SIGTERM)
+    ):
+        done = pe("plot", "alibi", "--out", tmp_path / "a.png")
+    assert (done.code, done.out, done.err) == (143, "", "error: ended by SIGTERM\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_second_signal_ends_at_once_and_damages_nothing(tmp_path: Path, number: int, code: int) -> None:
     recipe = {"training__save_every": 10}
@@ -86,7 +107,7 @@ def test_a_second_signal_ends_at_once_and_damages_nothing(tmp_path: Path, number
 
 def test_ctrl_c_in_a_process_as_a_shell_starts_it(tmp_path: Path) -> None:
     arguments = map(str, training(tmp_path, training__steps=100_000))
-    command = [sys.executable, "-c", "from pe_cli.cli import main; main()", *arguments]
+    command = [sys.executable, "-m", "pe_cli", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -103,3 +124,21 @@ def test_ctrl_c_in_a_process_as_a_shell_starts_it(tmp_path: Path) -> None:
     run = runs.open_run(only_run(tmp_path))
     assert run.status == "interrupted"
     assert run.info["step"] >= 10
+
+
+def test_ctrl_c_while_the_program_is_imported(tmp_path: Path) -> None:
+    """Before it can have set a handler of its own."""
+    script = """
+import sys
+
+class Pressed:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+from pe_cli.__main__ import main
+sys.meta_path.insert(0, Pressed())
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import hashes, only_run, pe, pe_process, signals_at, training
 from small_runs import refused
+from torch import Tensor
 
 from pe_cli import checkpoint, runs
 
@@ -75,7 +77,7 @@ def test_two_processes_do_not_train_one_run(tmp_path: Path, monkeypatch: pytest.
     run = interrupted(tmp_path)
     name, identity, _ = run.name.rsplit("-", 2)
     with runs.create(run.parent, name, identity, 1337, force=False, resume=True):
-        refused(pe(*short(tmp_path, "--resume")), "another process is training this run", str(run))
+        refused(pe(*short(tmp_path, "--resume")), "another process is training or evaluating this run", str(run))
     assert pe(*short(tmp_path, "--resume")).code == 0
 
 
@@ -92,8 +94,27 @@ class Trap:
         return Path.touch, (self.path,)
 
 
+OTHER_META: dict[str, tuple[str, Any]] = {
+    "rows that are none": ("rows", {"training": ["x"], "validation": [], "recent": []}),
+    "a step that is none": ("step", "x"),
+    "seconds that are none": ("seconds", None),
+    "no rows": ("rows", 3),
+}
+
+
+def rewrite(path: Path, change: Callable[[str, Tensor], Tensor]) -> None:
+    """A whole checkpoint with other tensors, by its digest too."""
+    tensors, meta = checkpoint.load(path, "")
+    checkpoint.save(path, {name: change(name, tensor) for name, tensor in tensors.items()}, meta)
+
+
 @pytest.mark.parametrize(
-    "damage", ["cut", "flipped", "empty", "pickle", "larger model", "other optimiser", "other version"]
+    "damage",
+    [
+        *("cut", "flipped", "empty", "pickle", "larger model", "other optimiser", "other version"),
+        *("momenta of another shape", "momenta of whole numbers", "weights of whole numbers", "a momentum too few"),
+        *OTHER_META,
+    ],
 )
 def test_a_damaged_or_foreign_checkpoint_is_a_clear_error(tmp_path: Path, damage: str) -> None:
     run = interrupted(tmp_path / "a")
@@ -114,6 +135,20 @@ def test_a_damaged_or_foreign_checkpoint_is_a_clear_error(tmp_path: Path, damage
         case "other optimiser":
             other = interrupted(tmp_path / "b", training__optimizer="adamw")
             state.write_bytes((other / "state.safetensors").read_bytes())
+        case "momenta of another shape":  # fused kernels would read beyond their ends
+            rewrite(state, lambda name, one: one[..., :1] if one.ndim > 1 and "optimizer." in name else one)
+        case "momenta of whole numbers":
+            rewrite(state, lambda name, one: one.long() if "optimizer." in name else one)
+        case "weights of whole numbers":
+            rewrite(state, lambda name, one: one.long() if name.startswith("model.") else one)
+        case "a momentum too few":
+            tensors, meta = checkpoint.load(state, "")
+            gone = next(name for name in tensors if name.endswith(".exp_avg_sq"))
+            checkpoint.save(state, {name: tensors[name] for name in tensors if name != gone}, meta)
+        case "rows that are none" | "a step that is none" | "seconds that are none" | "no rows":
+            tensors, meta = checkpoint.load(state, "")
+            key, value = OTHER_META[damage]
+            checkpoint.save(state, tensors, {**meta, key: value})
         case "other version":
             tensors, meta = checkpoint.load(state, "")
             checkpoint.save(state, {name.replace("blocks", "layers"): tensors[name] for name in tensors}, meta)
@@ -124,6 +159,26 @@ def test_a_damaged_or_foreign_checkpoint_is_a_clear_error(tmp_path: Path, damage
     assert hashes(run) == before
     assert not (tmp_path / "sprung").exists()
     assert pe(*short(tmp_path / "a", "--force")).code == 0
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path: Path) -> None:
+    recipe = {"training__save_every": 10}
+    with signals_at(24, signal.SIGINT):
+        assert pe(*training(tmp_path, **recipe)).code == 130
+    state = only_run(tmp_path) / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-1])
+    done = pe(*training(tmp_path, "--resume", **recipe))
+    assert done.code == 0, done
+    assert f"{state} is damaged" in done.err
+    assert ": going on from the checkpoint before it" in done.err
+    straight = only_run(tmp_path / "straight") if pe(*training(tmp_path / "straight", **recipe)).code == 0 else tmp_path
+    run = only_run(tmp_path)
+    assert runs.open_run(run).info["weight_sha256"] == runs.open_run(straight).info["weight_sha256"]
+    assert (run / "validation.csv").read_bytes() == (straight / "validation.csv").read_bytes()
+    assert [line.split(",")[:3] for line in (run / "training.csv").read_text().splitlines()] == [
+        line.split(",")[:3] for line in (straight / "training.csv").read_text().splitlines()
+    ]
+    assert not (run / "state.previous.safetensors").exists(), "nothing follows the last one"
 
 
 # --- no space
@@ -138,6 +193,7 @@ def test_no_space_for_a_checkpoint_is_said_and_costs_nothing(tmp_path: Path) -> 
     done = pe_process(tmp_path, *training(tmp_path, "--resume", "--quiet", **recipe), largest_file=16 * 1024)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"error: cannot write {run / 'state.safetensors'}: no space")
+    assert done.err.endswith("once that is mended, the same command with --resume goes on\n")
     assert len(done.err.splitlines()) == 1
     assert (runs.open_run(run).status, runs.open_run(run).info["step"]) == ("failed", 20)
     assert (run / "state.safetensors").read_bytes() == state

@@ -174,6 +174,12 @@ def test_bad_input_is_one_short_message_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
+def test_a_folder_in_the_place_of_latest_leaves_no_run(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "latest").mkdir(parents=True)
+    refused(pe(*training(tmp_path, "--quiet")), "latest", "a directory is in the way")
+    assert [path.name for path in (tmp_path / "runs").iterdir() if not path.name.startswith(".")] == ["latest"]
+
+
 def test_sizes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     refused(pe(*training(tmp_path, model__n_heads=3)), "d_model 16 is not divisible by n_heads 3")
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]

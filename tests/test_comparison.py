@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from small_runs import config_file
 
 from pe_cli import corpus as corpora
-from pe_cli.comparison import Plan, baseline_of, default_name, expand, plan
+from pe_cli.comparison import AS_CONFIGURED, Plan, Variation, baseline_of, default_name, expand, plan
 from pe_cli.errors import ConfigError
 from pe_cli.options import lengths_up_to, seed_list
 
@@ -103,6 +104,27 @@ def test_each_config_doubles_from_its_own_training_length(tmp_path: Path) -> Non
     assert found == [(8, 16, 32, 50), (16, 32, 50)]
     [run] = planned(long, max_len=32, training__length="8").runs
     assert run.experiment.evaluation.lengths == (8, 16, 32)
+
+
+def test_a_task_trained_at_one_character_doubles_from_two_on() -> None:
+    assert lengths_up_to(5, 1) == {"evaluation.lengths": "2,4,5"}
+
+
+def test_a_config_from_a_pipe_is_read_once(tmp_path: Path) -> None:
+    stated = config_file(tmp_path / "alibi.yaml", encoding="alibi", name="x", data="pydocs")
+    reader, writer = os.pipe()
+    os.write(writer, stated.read_bytes())
+    os.close(writer)
+    recipes = [AS_CONFIGURED, Variation("steps=3", {"training.steps": "3"})]
+    try:
+        of_pipe, of_file = (
+            plan([path], {}, lambda one: {}, lambda first: [1, 2], recipes).runs
+            for path in (Path(f"/dev/fd/{reader}"), stated)
+        )
+    finally:
+        os.close(reader)
+    assert [run.directory for run in of_pipe] == [run.directory for run in of_file]
+    assert len(of_pipe) == 4
 
 
 def test_a_text_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +222,7 @@ def test_the_baseline_may_be_a_run_with_a_strategy(tmp_path: Path) -> None:
     path = config_file(tmp_path / "learned.yaml", encoding="learned", evaluation={"strategies": ["none", "wrap"]})
     runs = planned(path).runs
     assert baseline_of(runs, "learned + wrap") == ("learned", "wrap")
+    assert baseline_of(runs, "Learned+wrap") == ("learned", "wrap")
     with pytest.raises(ConfigError, match="learned is not evaluated with zero; name it in --strategy"):
         baseline_of(runs, "learned + zero")
     with pytest.raises(ConfigError, match=r"--baseline learned \+ wrapp: .*'wrapp' is not known; did you mean 'wrap'"):

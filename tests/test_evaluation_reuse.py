@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from command_line import pe
 from small_runs import config_file, in_this_process
 
 from pe_cli import plots
+from pe_cli.errors import Interrupted
 from pe_cli.evaluation import Evaluation
 
 
@@ -46,7 +49,7 @@ def test_other_settings_are_evaluated(tmp_path: Path, evaluations: list[str]) ->
     assert evaluations == ["alibi"] * 2
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff", 100_000 * b"["], ids=range(5))
 def test_a_damaged_record_is_no_reason_to_trust_the_tables(
     tmp_path: Path, evaluations: list[str], content: bytes
 ) -> None:
@@ -62,4 +65,14 @@ def test_training_again_removes_the_record(tmp_path: Path, evaluations: list[str
     config_file(tmp_path / "alibi.yaml", encoding="alibi")
     pe("compare", "alibi.yaml", "--threads", 1)
     pe("compare", "alibi.yaml", "--force", "--threads", 1)
+    assert evaluations == ["alibi"] * 2
+
+
+def test_a_kill_before_the_picture_is_drawn_costs_no_picture(tmp_path: Path, evaluations: list[str]) -> None:
+    config_file(tmp_path / "alibi.yaml", encoding="alibi")
+    with patch.object(plots, "plot_extrapolation", side_effect=Interrupted("", signal.SIGTERM)):
+        assert pe("compare", "alibi.yaml", "--threads", 1).code == 1
+    assert list(tmp_path.glob("results/runs/alibi-*/extrapolation.csv"))
+    assert pe("compare", "alibi.yaml", "--threads", 1).code == 0
+    assert list(tmp_path.glob("results/runs/alibi-*/extrapolation.png"))
     assert evaluations == ["alibi"] * 2

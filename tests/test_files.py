@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import resource
+import signal
+import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +20,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sealing import folder_for_all, sealed
 
 from pe_cli import files
 from pe_cli.errors import RunError
@@ -111,7 +116,7 @@ def test_errors_name_the_file_and_the_cause(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"cannot write .*/directory: a directory is in the way"):
         files.write_text(tmp_path / "directory", "x")
     with pytest.raises(RunError, match=r"cannot write in .*/file: a file that is not a directory is in the way"):
-        files.probe(tmp_path / "file", 10)
+        files.writable(tmp_path / "file")
     assert names(tmp_path) == ["directory", "file"]
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -126,20 +131,16 @@ def test_a_full_device_is_named_in_words() -> None:
         path.write_bytes(b"x" * 100)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_read_only_directory(tmp_path: Path) -> None:
-    directory = tmp_path / "sealed"
-    directory.mkdir()
-    files.write_text(directory / "a.txt", "old")
-    directory.chmod(0o500)
-    try:
-        with pytest.raises(RunError, match=r"sealed/a\.txt: permission denied"):
-            files.write_text(directory / "a.txt", "new")
-        with pytest.raises(RunError, match="sealed: permission denied"):
-            files.probe(directory, 10)
-    finally:
-        directory.chmod(0o700)
-    assert (directory / "a.txt").read_text() == "old"
+def test_read_only_directory() -> None:
+    with folder_for_all() as directory:
+        files.write_text(directory / "a.txt", "old")
+        with sealed(directory):
+            with pytest.raises(RunError, match=rf"{directory}/a\.txt: permission denied"):
+                files.write_text(directory / "a.txt", "new")
+            with pytest.raises(RunError, match=f"{directory}: permission denied"):
+                files.writable(directory)
+        assert (directory / "a.txt").read_text() == "old"
+        assert names(directory) == ["a.txt"]
 
 
 def test_a_limit_on_file_sizes_leaves_the_old_file(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ from pe_cli import files
 from pe_cli.errors import RunError
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, resource.RLIM_INFINITY))
 path = Path({str(path)!r})
-for act in (lambda: files.write_bytes(path, bytes(100_000)), lambda: files.probe(path.parent, 100_000)):
+for act in (lambda: files.write_bytes(path, bytes(100_000)), lambda: files.writable(path.parent, size=100_000)):
     try:
         act()
     except RunError as error:
@@ -191,6 +192,79 @@ def test_only_abandoned_temporaries_are_removed_by_the_next_writer(tmp_path: Pat
     assert names(tmp_path) == [".a.txt.2-00.tmp", ".b.txt.3-00.tmp", "a.txt"]
     files.remove_temporaries(tmp_path / "a.txt")
     assert names(tmp_path) == [".b.txt.3-00.tmp", "a.txt"]
+
+
+def test_temporaries_of_a_process_that_is_gone_are_removed_at_once(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    with files._temporary(tmp_path / "a.txt") as own:
+        own.write_text("x")
+        dead = own.with_name(own.name.replace(f"-{os.getpid()}-", f"-{gone.pid}-"))
+        elsewhere = dead.with_name(dead.name.replace(files._HOST, "00000000"))
+        for path in (dead, elsewhere):
+            path.write_text("x")
+        files.write_text(tmp_path / "a.txt", "x")
+        assert set(names(tmp_path)) == {"a.txt", own.name, elsewhere.name}
+
+
+def test_what_a_killed_probe_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    script = f"""
+import os, signal
+from pathlib import Path
+from pe_cli import files
+os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
+files.writable(Path({str(tmp_path)!r}))
+"""
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
+    assert len(names(tmp_path)) == 1
+    files.writable(tmp_path)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("act", [lambda path: files.write_text(path, "x"), lambda path: files.write_link(path, "x")])
+def test_a_new_name_is_on_the_disk_when_writing_is_over(
+    act: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(number: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
+        sync(number)
+
+    def replaced(old: Path, new: Path) -> None:
+        done.append("name")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    act(tmp_path / "a")
+    assert [step for step in done if step != "file"] == ["name", "folder"]
+    assert done[0] == ("name" if (tmp_path / "a").is_symlink() else "file")
+
+
+def test_the_file_of_before_is_kept_until_the_next_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, previous = tmp_path / "a", tmp_path / "a.previous"
+    for text in (b"first", b"second", b"third"):
+        files.write_bytes(path, text, previous)
+    assert (path.read_bytes(), previous.read_bytes()) == (b"third", b"second")
+
+    def full(number: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(RunError, match="no space left"):
+            files.write_bytes(path, b"fourth", previous)
+    assert (path.read_bytes(), previous.read_bytes()) == (b"third", b"second")
+
+    def without_links(*arguments: object) -> None:
+        raise OSError(errno.EPERM, "this file system has no links")
+
+    monkeypatch.setattr(os, "link", without_links)
+    files.write_bytes(path, b"fourth", previous)
+    assert (path.read_bytes(), previous.read_bytes()) == (b"fourth", b"second")
+    assert names(tmp_path) == ["a", "a.previous"]
 
 
 WRITER = """

@@ -15,7 +15,7 @@ import pytest
 from matplotlib import image
 from matplotlib.figure import Figure
 
-from pe_cli import plots
+from pe_cli import benchmark_plots, plots
 from pe_cli.curves import COLUMNS, Curve, bands, not_drawn, of_configs, of_strategies
 from pe_cli.errors import RunError
 from pe_cli.plots import COLOURS, MARKERS, plot_comparison, plot_extrapolation, tick_lengths
@@ -121,6 +121,30 @@ def test_what_is_not_drawn_is_told() -> None:
     assert not_drawn(of_configs(both)) == ["all: skipped beyond 512"]
 
 
+def test_names_with_commas_stay_apart() -> None:
+    lost = dict.fromkeys(LENGTHS[1:], "undefined")
+    parts = [rows("a, rate=1", lost=lost), rows("b", lost=lost), rows("c", loss=2.0)]
+    assert not_drawn(of_configs(pd.concat(parts))) == ["a, rate=1 (rope); b (rope): undefined beyond 128"]
+
+
+@pytest.mark.parametrize("seconds", [(0.11, 0.2), (0.1, 0.1001), (1.1, 90.0), (0.4, 2.0)])
+def test_axes_of_a_benchmark_have_at_least_two_numbers(seconds: tuple[float, float]) -> None:
+    values = {"windows": 32, "chars_per_second": 1e4, "peak_bytes": 2.0**20}
+    frame = pd.DataFrame(
+        {"encoding": name, "work": work, "length": 1024, "seconds": second, **values}
+        for name, second in zip(("rope", "alibi"), seconds, strict=True)
+        for work in ("training", "evaluation")
+    )
+    with plots.drawing(Path("unused.png")):
+        figure = benchmark_plots._figure(frame, "A title", [])
+        figure.draw_without_rendering()
+        axis = figure.axes[1].xaxis
+        low, high = figure.axes[1].get_xlim()
+        assert low <= seconds[0]
+        assert seconds[1] <= high
+        assert sum(low <= place <= high for place in axis.get_majorticklocs()) >= 2
+
+
 def test_seeds_that_diverged_in_training_are_told() -> None:
     """They have no rows, and the curve is the mean of the others."""
     lost = dict.fromkeys(LENGTHS, "undefined")
@@ -192,6 +216,16 @@ def test_the_lengths_of_a_run_are_of_what_it_was_asked() -> None:
         with plots.drawing(Path("unused.png")):
             figure = plots._run(training, None, frame, "A title")
         assert figure.axes[1].get_xlabel() == f"length of the {words}"
+
+
+def test_bands_of_shares_lie_between_0_and_1() -> None:
+    """Student's t over three seeds that have 0, 0 and 1 reaches from -1.1 to 1.8."""
+    parts = [rows("rope", seeds=(seed,), exact_match=float(seed == 3)) for seed in (1, 2, 3)]
+    [curve] = of_configs(pd.concat(parts).assign(exact_match_low=0.0, exact_match_high=1.0))
+    points = curve.showing("exact_match").points()
+    assert points["low"].tolist() == [0.0] * len(LENGTHS)
+    assert points["high"].tolist() == [1.0] * len(LENGTHS)
+    assert np.allclose(points["loss"], 1 / 3)
 
 
 def test_files_are_whole_pictures_and_the_same_every_time(tmp_path: Path) -> None:

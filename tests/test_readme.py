@@ -46,6 +46,15 @@ def test_tables_of_the_readme_are_those_of_the_results() -> None:
     assert [line for line in rows if line not in published] == []
 
 
+def test_losses_in_the_text_of_the_readme_are_those_of_the_results() -> None:
+    """All with three decimals; 1.617 is what one command prints, and the README says which."""
+    text = "\n".join(line for line in README.splitlines() if not line.startswith("|"))
+    published = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "results").glob("**/*.md"))
+    figure = re.compile(r"(?<![\d.])\d+\.\d{3}(?!\d)")
+    assert len(figure.findall(text)) > 30
+    assert set(figure.findall(text)) - set(figure.findall(published)) == {"1.617"}
+
+
 @pytest.mark.parametrize("kind", ["encodings", "strategies", "tasks"])
 def test_a_list_in_the_readme_is_what_the_command_prints(kind: str) -> None:
     printed = listed(kind, catalogue(kind)[kind]).markdown()

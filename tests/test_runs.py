@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 import torch
+from sealing import folder_for_all, sealed
 from torch import Tensor
 
-from pe_cli import checkpoint, runs
+from pe_cli import checkpoint, files, runs
 from pe_cli.errors import ConfigError, RunError
 
 
@@ -172,7 +173,7 @@ def test_leftovers_of_a_kill_before_run_json(tmp_path: Path) -> None:
 
 def test_out_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("mine")
-    for act in (runs.writable, make):
+    for act in (files.writable, make):
         with pytest.raises(RunError, match=r"/out.*not a directory"):
             act(tmp_path / "out" / "runs")
     assert (tmp_path / "out").read_text() == "mine"
@@ -204,7 +205,7 @@ def test_of_two_processes_one_gets_it_and_a_killed_one_blocks_nobody(tmp_path: P
     assert sorted(line[:15] for line in said) == ["another process", "got it\n"]
     path = tmp_path / "rope-0123456789-s1"
     assert runs.open_run(path).status == "running"
-    with pytest.raises(RunError, match="another process is training this run"):
+    with pytest.raises(RunError, match="another process is training or evaluating this run"):
         make(tmp_path, force=True)
     for process in both:
         process.kill()
@@ -348,7 +349,9 @@ def test_a_kill_in_the_middle_of_saving_leaves_a_whole_state(tmp_path: Path) -> 
                 assert meta["step"] > last
                 last = meta["step"]
                 assert torch.equal(tensors["w"], torch.full((200, 1000), float(last)))
-                assert names(run.path) == ["config.yaml", "run.json", "state.safetensors"]
+                assert set(names(run.path)) - {"state.previous.safetensors"} == {
+                    "config.yaml", "run.json", "state.safetensors",
+                }  # fmt: skip
         process.stdin.close()
 
 
@@ -379,15 +382,62 @@ def test_no_space_for_a_checkpoint_leaves_the_previous_one(tmp_path: Path) -> No
     assert names(run.path) == ["config.yaml", "run.json", "state.safetensors"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_read_only_results(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        for act in (runs.writable, make):
+def test_read_only_results() -> None:
+    with folder_for_all() as folder, sealed(folder):
+        for act in (files.writable, make):
             with pytest.raises(RunError, match="permission denied"):
-                act(tmp_path / "runs")
-    finally:
-        tmp_path.chmod(0o700)
+                act(folder / "runs")
+        assert names(folder) == []
+
+
+def test_a_damaged_state_gives_way_to_the_one_before_it(tmp_path: Path) -> None:
+    with make(tmp_path) as run:
+        run.begin("")
+        for step in (1.0, 2.0):
+            run.save_state({"w": torch.full((3,), step)}, {"step": step})
+        os.truncate(run.path / "state.safetensors", 50)
+        with pytest.raises(RunError, match=r"state\.safetensors is damaged .*--force"):
+            run.load_state()
+        said: list[str] = []
+        tensors, meta = run.load_state(said.append)
+        assert (meta, tensors["w"].tolist()) == ({"step": 1.0}, [1.0] * 3)
+        [text] = said
+        assert text.startswith(f"{run.path}/state.safetensors is damaged")
+        assert text.endswith("): going on from the checkpoint before it")
+        # were it still there, the next one would be saved beside the damaged one
+        assert names(run.path) == ["config.yaml", "run.json", "state.safetensors"]
+        run.save_state({"w": torch.zeros(3)}, {"step": 3.0})
+        run.drop_previous()
+        assert names(run.path) == ["config.yaml", "run.json", "state.safetensors"]
+
+
+def test_two_damaged_states_are_refused(tmp_path: Path) -> None:
+    with make(tmp_path) as run:
+        for step in (1.0, 2.0):
+            run.save_state({"w": torch.zeros(3)}, {"step": step})
+        for name in ("state.safetensors", "state.previous.safetensors"):
+            os.truncate(run.path / name, 50)
+        with pytest.raises(RunError, match=r"/state\.safetensors is damaged .*--force"):
+            run.load_state(print)
+
+
+# --- evaluation
+
+
+def test_who_evaluates_is_alone_and_of_the_same_training(tmp_path: Path) -> None:
+    path = finish(tmp_path)
+    opened = runs.open_run(path)
+    (path / ".windows.csv.1-00.tmp").write_text("x")
+    with runs.alone(opened):
+        assert not (path / ".windows.csv.1-00.tmp").exists()
+        assert make(tmp_path).status == "finished", "what is over needs no lock"
+        for act in (lambda: runs.alone(opened).__enter__(), lambda: make(tmp_path, force=True)):
+            with pytest.raises(RunError, match="another process is training or evaluating this run"):
+                act()
+    with make(tmp_path, force=True) as again:
+        again.begin("")
+    with pytest.raises(RunError, match="trained again since it was opened"), runs.alone(opened):
+        pass
 
 
 # --- how a run is found
@@ -457,5 +507,5 @@ def test_newest_is_what_latest_names(tmp_path: Path) -> None:
 
 
 def test_writable_leaves_nothing(tmp_path: Path) -> None:
-    runs.writable(tmp_path / "new" / "runs", size=100_000)
+    files.writable(tmp_path / "new" / "runs", size=100_000)
     assert names(tmp_path / "new" / "runs") == []

@@ -220,6 +220,27 @@ def test_power_is_how_often_a_t_test_finds_the_difference() -> None:
     assert power(0.9, 8) == pytest.approx(hits, abs=0.02)
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 20, 10_000])
+def test_power_is_the_integral_over_spreads_and_rises_with_the_effect(count: int) -> None:
+    """Given the spread of a sample, its mean is normal; spreads follow the chi distribution."""
+    effects = np.arange(0.1, 20.05, 0.1)
+    found = np.array([power(effect, count) for effect in effects])
+    assert np.isfinite(found).all()
+    assert (np.diff(found) >= -1e-9).all()
+    within = stats.t.ppf(0.975, count - 1)
+    quantiles = (np.arange(100_000) + 0.5) / 100_000
+    reach = within * stats.chi.ppf(quantiles, count - 1) / np.sqrt(count - 1)
+    for effect, value in zip(effects[::20], found[::20], strict=True):
+        shift = effect * np.sqrt(count)
+        assert value == pytest.approx((stats.norm.cdf(shift - reach) + stats.norm.cdf(-shift - reach)).mean(), abs=1e-4)
+
+
+def test_larger_effects_need_no_more_seeds() -> None:
+    needed = [seeds_needed(differences(effect)) for effect in np.arange(0.1, 25, 0.05)]
+    assert needed == sorted(needed, reverse=True)  # type: ignore[type-var]
+    assert needed[-1] == 2
+
+
 def test_a_share_has_wilsons_interval() -> None:
     # by hand, with z = 1.959964: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
     assert share(5, 10) == pytest.approx((0.5, 0.2365931, 0.7634069), abs=1e-6)

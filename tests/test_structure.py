@@ -28,7 +28,7 @@ SAMPLERS = [f"pe_cli.samplers.{name}" for name in samplers.names()]
 # Each module imports only what stands above it, and no two in a line import each other.
 ORDER = """
     pe_cli  errors  statistics  seeds  protocols  tables
-    schema  files  yaml_source  streams  built_in  devices  versions  progress  documents  inspection_tables
+    schema  files  naming  yaml_source  streams  built_in  devices  versions  progress  documents  inspection_tables
     reports
     answer_tables  curves
     drawing  property_tables  named  console  locks  signals  checkpoint  stated  corpus
@@ -54,12 +54,14 @@ ORDER = """
     experiment  scoring
     homes  sources  lengths
     config  options  catalogue
+    muon
     optimizers  trained  compiling
     stepping
     training  evaluation  sampling  inspection
-    task_evaluation  text_evaluation
+    task_evaluation  text_evaluation  evaluated
     distances  subjects  attended  comparison  probing
     extrapolation
+    single
     execution  collection  efficiency  inequalities
     properties  peaks
     benchmark
@@ -75,6 +77,7 @@ ORDER = """
     comparing  cli_encodings
     claiming
     cli
+    __main__
 """
 
 MODEL = {"attention", "encodings", "strategies", "samplers", "model", "training", "optimizers", "trained", "evaluation"}

@@ -13,8 +13,9 @@ from scipy import stats
 from summaries import SCORED, SPREAD, frames, row
 
 from pe_cli import collection, files, plots, reports
-from pe_cli.collection import Comparison, lost, read_rows, tables
+from pe_cli.collection import Comparison, lost, tables
 from pe_cli.comparison import ROW_COLUMNS, RUN_COLUMNS
+from pe_cli.evaluated import read_rows
 from pe_cli.evaluation import COLUMNS, OF_TASKS
 from pe_cli.statistics import over_windows, seeds_needed
 from pe_cli.summary import SUMMARY_COLUMNS, summarise
@@ -237,6 +238,13 @@ def test_the_table_marks_what_is_clear_and_shows_spreads_of_several_seeds() -> N
     assert any("without a correction for their number" in note for note in several.notes)
 
 
+def test_a_baseline_without_a_loss_is_told() -> None:
+    with_one, without = (tables(comparison_of([row("a", loss), row("b", 2.5)]), [])[1] for loss in (2.0, None))
+    assert "difference: loss - loss of a, on the same characters" in with_one.notes[0]
+    assert "no differences: a has no loss at 64, and --baseline names another run" in without.notes[0]
+    assert "difference: loss - loss" not in without.notes[0]
+
+
 @pytest.mark.parametrize("name", ["NA", "null", "nan", "None", "007", "1e3", 'a,b "c" [d]', "a|b"])
 def test_names_come_back_from_a_file_as_they_are(name: str, tmp_path: Path) -> None:
     entries = [row(name, 2.0, run=name), row(name, None, run=name, reason="NA")]
@@ -376,6 +384,19 @@ def test_a_picture_knows_whose_seeds_diverged(tmp_path: Path, monkeypatch: pytes
     runs = [{"name": "a", "status": "finished"}, {"name": "a", "status": "diverged"}, {"name": "b", "status": "failed"}]
     collection.draw(comparison_of([row("a", 2.0), row("b", 2.0)], runs), tmp_path, "x")
     assert given[-1] == {"a"}
+
+
+def test_of_a_varied_comparison_the_runs_as_configured_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(plots, "plot_comparison", lambda *arguments: given.extend(arguments))
+    names = {"a": None, "b": None, "a, steps=5": "steps=5", "b, steps=5": "steps=5"}
+    runs = [{"name": name, "status": "finished", "variation": recipe} for name, recipe in names.items()]
+    collection.draw(comparison_of([row(name, 2.0) for name in names], runs), tmp_path, "x")
+    rows, _, title, *_ = given
+    assert rows["name"].tolist() == ["a", "b"]
+    assert title == "x, as configured"
 
 
 def test_runs_that_failed_at_every_length_are_found() -> None:

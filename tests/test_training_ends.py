@@ -6,12 +6,30 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from command_line import info, only_run, pe, training
 
+from pe_cli.errors import RunError
+from pe_cli.runs import Run, open_run
 from pe_cli.training import Trainer
+
+
+@contextmanager
+def unwritten(status: str, error: Exception) -> Iterator[None]:
+    """run.json comes to say everything but this status."""
+    before = Run.update
+
+    def update(run: Run, **fields: Any) -> None:
+        if fields.get("status") == status:
+            raise error
+        before(run, **fields)
+
+    with patch.object(Run, "update", update):
+        yield
+
 
 # --- divergence
 
@@ -55,6 +73,20 @@ def test_no_matrix_step_however_wide_breaks_a_file(tmp_path: Path) -> None:
     assert done.json["step"] == 2
 
 
+def test_a_kill_in_the_moment_of_divergence_does_not_hide_it(tmp_path: Path) -> None:
+    recipe = {"training__save_every": 2}
+    losses = [2.0, 2.0, 2.0, math.nan, 2.0]
+    with (
+        patch.object(Trainer, "one_step", side_effect=losses),
+        unwritten("diverged", ZeroDivisionError()),
+        pytest.raises(ZeroDivisionError),
+    ):
+        pe(*training(tmp_path, **recipe))
+    with patch.object(Trainer, "one_step", side_effect=losses[2:]):
+        done = pe(*training(tmp_path, "--json", "--resume", **recipe))
+    assert (done.code, done.json["status"], done.json["step"]) == (1, "diverged", 4)
+
+
 # --- failure
 
 
@@ -78,6 +110,15 @@ def test_too_little_memory_is_one_short_message(tmp_path: Path, error: Exception
     reason = "out of memory: a smaller training.batch_size, training.length or model needs less"
     assert (done.code, done.out, done.err) == (1, "", f"error: {reason}\n")
     assert (info(only_run(tmp_path))["status"], info(only_run(tmp_path))["reason"]) == ("failed", reason)
+
+
+def test_why_a_run_failed_is_said_though_it_cannot_be_written(tmp_path: Path) -> None:
+    full = RunError("cannot write run.json: no space left on the device")
+    with failing_at(15, MemoryError()), unwritten("failed", full):
+        done = pe(*training(tmp_path, "--quiet"))
+    reason = "out of memory: a smaller training.batch_size, training.length or model needs less"
+    assert (done.code, done.out, done.err) == (1, "", f"error: {reason}\n")
+    assert open_run(only_run(tmp_path)).status == "interrupted"
 
 
 def test_a_fault_of_the_program_keeps_its_traceback_and_the_checkpoint(tmp_path: Path) -> None:

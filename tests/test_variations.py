@@ -113,6 +113,29 @@ def test_orderings_that_are_clear_as_configured_are_followed_through_the_recipes
     }
 
 
+def test_strategies_count_once_up_to_the_training_length_where_they_change_nothing() -> None:
+    """Else a run with many strategies would be many runs that beat the others."""
+    rows = [
+        row(f"{base}, {HALF}" if recipe else base, loss, length=length, strategy=strategy)
+        for base, loss in (("a", 2.0), ("b", 2.5), ("c", 3.0))
+        for recipe in ("", HALF)
+        for length in (16, 64)
+        for strategy in ("none", "wrap", "mirror")
+    ]
+    variants = {entry["name"]: Varied(entry["name"][0], entry["name"][3:], "a") for entry in rows}
+    all_rows, windows = frames(rows)
+    summary = summarise(all_rows, windows, "a", (), variants)
+    ranks = {(e["name"], e["length"], e["strategy"]): e["rank"] for e in reports.records(summary)}
+    strategies = ("none", "wrap", "mirror")
+    assert [[ranks[name, 16, strategy] for strategy in strategies] for name in "abc"] == [[1] * 3, [2] * 3, [3] * 3]
+    assert [ranks[name, 64, "wrap"] for name in "abc"] == [1, 4, 7]
+    found = orderings(summary, windows, variants)
+    assert [len(found[found["length"] == length]) for length in (16, 64)] == [3, 27]
+    at_16, at_64 = variations.sensitivity("same_targets", summary, found)
+    assert [entry["run"] for entry in at_16.rows] == ["a", "b", "c"]
+    assert len(at_64.rows) == 9
+
+
 def test_one_table_has_every_recipe_and_says_what_survives() -> None:
     """Kendall's tau: of three pairs of mean losses one is turned by half the rate, and none by AdamW but for a tie."""
     summary, windows, variants = varied()

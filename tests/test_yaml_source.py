@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import time
 from pathlib import Path
 
@@ -45,6 +46,11 @@ def refusal(text: str) -> str:
 )
 def test_plain_scalars_stay_the_text_that_was_typed(typed: str) -> None:
     assert parse(f"a: {typed}\nb: [{typed}]\n", "f.yaml").values == {"a": typed, "b": [typed]}
+
+
+def test_json_writes_rare_characters_as_two_escapes() -> None:
+    values = {"a": "😀/x", "b": ["\ud800", "𝔘"]}
+    assert parse(json.dumps(values), "f.yaml").values == values
 
 
 def test_nothing_and_tilde_differ_from_quoted_text() -> None:

@@ -71,7 +71,7 @@ def pe(steps: int, windows: int) -> list[str]:
         "training.save_every": steps,
     }
     sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    command = [sys.executable, "-c", "from pe_cli.cli import main; main()", "train", "--encoding", "rope"]
+    command = [sys.executable, "-m", "pe_cli", "train", "--encoding", "rope"]
     return [*command, "--data", "shakespeare", *sets, "--json", "--quiet"]
 
 

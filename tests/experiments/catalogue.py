@@ -39,7 +39,7 @@ Row = dict[str, Any]
 def pe(*arguments: str) -> tuple[Any, dict[str, float]]:
     """The strict JSON of a command, its processor time and its peak of resident memory. Divergence exits with 1."""
     with tempfile.TemporaryFile() as out:
-        command = [sys.executable, "-c", "from pe_cli.cli import main; main()", *arguments, "--json", "--quiet"]
+        command = [sys.executable, "-m", "pe_cli", *arguments, "--json", "--quiet"]
         child = subprocess.Popen(command, stdout=out)
         _, code, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(code)

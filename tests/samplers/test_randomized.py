@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from driving import SPEC
 from sampled import WINDOW, evaluated_ids, sampled, tokens, trained_ids
+from works import draws
 
 from pe_cli import strategies
 from pe_cli.errors import ConfigError, PositionRangeError
 from pe_cli.model import new_model
+from pe_cli.peaks import peak
 from pe_cli.protocols import Targets
 from pe_cli.samplers.randomized import subsets
 from pe_cli.scoring import character_losses
@@ -26,6 +29,13 @@ def test_every_subset_is_as_likely_as_any_other() -> None:
     assert kinds.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
     spread = math.sqrt(6000 * 1 / 6 * 5 / 6)
     assert float((counts - 1000).abs().max()) < 4 * spread
+
+
+def test_subsets_of_millions_take_the_memory_of_one() -> None:
+    found = peak(partial(draws, 32, 8, 2**21), torch.device("cpu"), 1)
+    assert found.error is None
+    assert found.bytes is not None
+    assert found.bytes < 6 * 2**21 * 8
 
 
 @pytest.mark.parametrize(("per", "kinds"), [("batch", 1), ("example", 3)])

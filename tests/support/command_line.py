@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 import torch
 
+from pe_cli.signals import undeferred
 from pe_cli.training import Trainer
 
 TINY = {
@@ -155,6 +156,8 @@ def child(folder: Path, arguments: list[str], signals: list[int], step: int, lar
     for number, name in ((1, "stdout"), (2, "stderr")):
         file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
+    for held_back in (signal.SIGINT, signal.SIGTERM):  # as in what runs are forked from, if that is the same process
+        undeferred(held_back)
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
     with patch.object(sys, "argv", ["pe", *arguments]), signals_at(step, *signals):

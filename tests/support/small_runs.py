@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from command_line import Finished, pe
 
-from pe_cli import comparing, plots
+from pe_cli import claiming, comparing, plots
 from pe_cli.comparison import Outcome, Planned
 from pe_cli.execution import Message, Settings, Watcher, work
 
@@ -121,6 +121,7 @@ def without_processes_and_pictures(monkeypatch: Any) -> None:
 
 
 def in_this_process(monkeypatch: Any) -> None:
-    """`pe compare` without processes, for tests of what comes before and after them."""
+    """`pe compare` and `pe claims` without processes, for tests of what comes before and after them."""
     monkeypatch.setattr(comparing, "execute", one_after_another)
+    monkeypatch.setattr(claiming, "execute", one_after_another)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
