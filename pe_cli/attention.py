@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 
 import torch
@@ -14,47 +15,53 @@ from pe_cli.encodings.views import Block, LayerView
 
 BLOCK_BYTES = 32 * 2**20
 """What the scores of one block of queries may take in evaluation."""
+TRAINED_ROWS = 128
+"""Queries of one block in training on a CPU: half of the scores of a long window are of keys that no query may see."""
 
 
 def attend(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: slice | None = None) -> Tensor:
     """The output (B, H, Q, K) of the queries of one layer, all of them by default; `v` is (B, H, T, K).
 
-    Training takes one block. Evaluation cuts the queries into blocks, so that memory grows with block × length.
+    The queries are cut into blocks: in evaluation so that memory grows with block × length, in training on a CPU
+    because a block meets no keys after its last query. A GPU takes one block in training.
     """
     q, k = encoding.rotate(layer)
     state = encoding.prepare(layer)
     hooks = encoding.hooks(layer.index)
     length = q.shape[2]
     queries = queries or slice(0, length)
+    scale = 1 / math.sqrt(layer.q.shape[-1])
 
-    def block(rows: slice) -> Block:
-        keys = encoding.reach(layer, rows)
-        return Block(layer, state, q[:, :, rows], k[:, :, keys], rows, keys, encoding)
+    def blocks(copies: int) -> Iterator[Block]:
+        for rows in cut(queries, most_rows(copies * q.shape[1] * length, q.device)):
+            keys = encoding.reach(layer, rows)
+            yield Block(layer, state, q[:, :, rows], k[:, :, keys], rows, keys, encoding)
 
     if hooks & {"scores", "weights", "values"}:
-        blocks = cut(queries, 4 * q.shape[0] * q.shape[1] * length)
-        return joined([written_out(encoding, block(rows), v) for rows in blocks])
+        return joined([written_out(encoding, block, v) for block in blocks(q.shape[0])])
     if torch.is_grad_enabled() and q.device.type == "cpu":
-        return short(encoding, block(queries), v)
-    scale = 1 / math.sqrt(layer.q.shape[-1])
+        return joined([short(encoding, block, v) for block in blocks(q.shape[0])])
     if not hooks & {"bias", "by_distance", "mask"} and queries == slice(0, length):
         return fused(q, k, v, None, scale)
     if "mask" not in hooks and q.device.type == "cpu":  # kernels of a GPU want rows of a mask at aligned addresses
         offset_bias = encoding.offset_bias(layer, length)
         if offset_bias is not None:
             vector = torch.cat([offset_bias.flip(1), offset_bias.new_full((len(offset_bias), length), -math.inf)], 1)
-            blocks = cut(queries, 4 * q.shape[1] * length)
-            return joined([toeplitz(block(rows), v, vector, scale) for rows in blocks])
+            return joined([toeplitz(block, v, vector, scale) for block in blocks(1)])
     # a term that reads the text, or ids that do, differs by row of the batch
     rows_of_term = q.shape[0] if "bias" in hooks or "positions" in hooks else 1
-    blocks = cut(queries, 4 * rows_of_term * q.shape[1] * length)
-    return joined([masked(encoding, block(rows), v, scale) for rows in blocks])
+    return joined([masked(encoding, block, v, scale) for block in blocks(rows_of_term)])
 
 
-def cut(queries: slice, bytes_per_query: int) -> Iterator[slice]:
-    """Blocks of queries that keep to the byte budget; all of them where gradients are needed."""
-    size = queries.stop - queries.start
-    rows = size if torch.is_grad_enabled() else min(size, max(16, BLOCK_BYTES // bytes_per_query))
+def most_rows(scores: int, device: torch.device) -> int:
+    """How many queries of so many scores each make a block."""
+    if torch.is_grad_enabled():
+        return TRAINED_ROWS if device.type == "cpu" else sys.maxsize
+    return max(16, BLOCK_BYTES // (4 * scores))
+
+
+def cut(queries: slice, rows: int) -> Iterator[slice]:
+    """Blocks of so many queries, the last one of what is left."""
     for start in range(queries.start, queries.stop, rows):
         yield slice(start, min(start + rows, queries.stop))
 

@@ -141,6 +141,16 @@ def test_query_blocks_of_any_size_give_the_same_result(case: Case, monkeypatch: 
 
 
 @every_case
+def test_query_blocks_of_training_have_the_gradients_of_the_definition(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = 2 * TRAIN_LENGTH
+    monkeypatch.setattr(attention, "TRAINED_ROWS", 7)
+    for encoding, layer, v in layers(case, length):
+        assert_same(attention.attend(encoding, layer, v), encoding, layer, v)
+
+
+@every_case
 def test_reach_has_every_key_that_the_mask_allows(case: Case) -> None:
     length = 2 * TRAIN_LENGTH
     index = torch.arange(length)

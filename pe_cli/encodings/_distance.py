@@ -16,28 +16,36 @@ FEW = 2**10
 """So many numbers are not worth looking for equal ones among them."""
 
 
-def within(parameter: Tensor, low: float, high: float = torch.inf) -> Tensor:
-    """The parameter, with what lies outside the bounds moved to the nearer one.
+def bounded(initial: Tensor, low: float, high: float = torch.inf) -> nn.Parameter:
+    """A parameter that is used `within` bounds, whatever number it stores.
 
-    A gradient that leads back inside gets through, one that leads further out does not. A plain clamp would
-    stop both, and a parameter once outside would stay there for good.
+    Of the whole gradient of a step, what leads further out is dropped; what leads back inside stays. A plain clamp
+    would stop both, and a parameter once outside would stay there for good.
     """
-    bounded: Tensor = _Within.apply(parameter, low, high)
-    return bounded
+    parameter = nn.Parameter(initial)
+
+    def inwards(gradient: Tensor) -> Tensor:
+        outwards = ((parameter < low) & (gradient > 0)) | ((parameter > high) & (gradient < 0))
+        return gradient.masked_fill(outwards, 0)
+
+    parameter.register_hook(inwards)
+    return parameter
+
+
+def within(parameter: Tensor, low: float, high: float = torch.inf) -> Tensor:
+    """A `bounded` parameter, with what lies outside moved to the nearer bound. The gradient passes as it is."""
+    moved: Tensor = _Within.apply(parameter, low, high)
+    return moved
 
 
 class _Within(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parameter: Tensor, low: float, high: float) -> Tensor:
-        ctx.save_for_backward(parameter)
-        ctx.low, ctx.high = low, high
         return parameter.clamp(low, high)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (parameter,) = ctx.saved_tensors
-        outwards = ((parameter < ctx.low) & (gradient > 0)) | ((parameter > ctx.high) & (gradient < 0))
-        return gradient.masked_fill(outwards, 0), None, None
+        return gradient, None, None
 
 
 class Network(nn.Module):

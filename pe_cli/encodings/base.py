@@ -236,5 +236,9 @@ def precise(tensor: Tensor) -> Tensor:
 
 
 def log_n_factor(index: Tensor, train_length: int) -> Tensor:
-    """max(1, ln(i + 1) / ln L) of query indices, in float32: it keeps the softmax from going flat over more keys."""
-    return ((index + 1).float().log() / math.log(max(2, train_length))).clamp(min=1)
+    """max(1, ln(i + 1) / ln L) of query indices, in float32: it keeps the softmax from going flat over more keys.
+
+    Exactly 1 up to L: processors differ in the last digit of a logarithm.
+    """
+    grown = (index + 1).float().log() / math.log(max(2, train_length))
+    return torch.where(index < train_length, torch.ones_like(grown), grown)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pe_cli.encodings._distance import within
+from pe_cli.encodings._distance import bounded, within
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import LayerView
@@ -33,8 +33,8 @@ class KerpleLog(PositionEncoding):
 
     def __init__(self, options: EncodingOptions, spec: ModelSpec) -> None:
         super().__init__(options, spec)
-        self.r1 = nn.Parameter(torch.empty(spec.n_heads).uniform_(0, 2))
-        self.r2 = nn.Parameter(torch.empty(spec.n_heads).uniform_(0, 1))
+        self.r1 = bounded(torch.empty(spec.n_heads).uniform_(0, 2), SMALLEST)
+        self.r2 = bounded(torch.empty(spec.n_heads).uniform_(0, 1), SMALLEST)
 
     def by_distance(self, layer: LayerView, distance: Tensor) -> Tensor:
         r1, r2 = self.positive()

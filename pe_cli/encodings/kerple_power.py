@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pe_cli.encodings._distance import within
+from pe_cli.encodings._distance import bounded, within
 from pe_cli.encodings.base import EncodingOptions, Family, ModelSpec, PositionEncoding, Sees
 from pe_cli.encodings.registry import register
 from pe_cli.encodings.views import LayerView
@@ -35,17 +35,17 @@ class KerplePower(PositionEncoding):
 
     def __init__(self, options: EncodingOptions, spec: ModelSpec) -> None:
         super().__init__(options, spec)
-        self.r1 = nn.Parameter(torch.empty(spec.n_heads).uniform_(0, 1))
-        self.r2 = nn.Parameter(torch.empty(spec.n_heads).uniform_(0, 2))
+        self.r1 = bounded(torch.empty(spec.n_heads).uniform_(0, 1), SMALLEST)
+        self.r2 = bounded(torch.empty(spec.n_heads).uniform_(0, 2), SMALLEST, LARGEST_POWER)
 
     def by_distance(self, layer: LayerView, distance: Tensor) -> Tensor:
-        r1, r2 = self.bounded()
+        r1, r2 = self.powers()
         return -r1[:, None] * distance ** r2[:, None]
 
-    def bounded(self) -> tuple[Tensor, Tensor]:
+    def powers(self) -> tuple[Tensor, Tensor]:
         """r₁ and r₂ of each head, as they are used."""
         return within(self.r1, SMALLEST), within(self.r2, SMALLEST, LARGEST_POWER)
 
     def numbers(self, length: int) -> dict[str, Tensor]:
-        r1, r2 = self.bounded()
+        r1, r2 = self.powers()
         return {"r1": r1.detach(), "r2": r2.detach()}

@@ -7,10 +7,10 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from pe_cli.encodings._distance import within
+from pe_cli.encodings._distance import bounded, within
 from pe_cli.encodings._rotary import Rotary, angles, inverse_frequencies
 from pe_cli.encodings.base import EncodingOptions, ModelSpec
 from pe_cli.encodings.registry import register
@@ -46,7 +46,7 @@ class PoPE(Rotary):
         phases = torch.zeros(spec.n_layers, spec.n_heads, spec.d_head)
         if options.initial_phase == "uniform":
             phases.uniform_(-2 * math.pi, 0)
-        self.phases = nn.Parameter(phases)
+        self.phases = bounded(phases, -2 * math.pi, 0)
 
     def rotate(self, layer: LayerView) -> tuple[Tensor, Tensor]:
         angle = angles(layer.positions.ids, self.frequencies)[:, None]  # (B or 1, 1, T, d)

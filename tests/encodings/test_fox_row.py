@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from driving import at, bias, block_of, built, layer_of, logits, output, random_layer, with_parameters
+from driving import at, bias, block_of, built, logits, output, random_layer, with_parameters
 
 from pe_cli.encodings.views import LayerView, Positions
 from pe_cli.errors import ConfigError
@@ -67,8 +67,8 @@ def test_blocks_of_queries_and_keys_are_cut_from_the_whole() -> None:
 def test_neither_ids_nor_queries_and_keys_of_the_layer_are_looked_at() -> None:
     layer, encoding = random_layer(6), built("fox_row")
     assert torch.equal(logits(encoding, layer), logits(encoding, layer.at(at([3, 1, 1, 0, 9.5, 400]))))
-    other = layer_of(layer.k[0], layer.q[0], x=layer.x[0])
-    assert torch.equal(bias(encoding, other)[0], bias(encoding, layer)[0])
+    other = replace(layer, q=layer.k, k=layer.q)
+    assert torch.equal(bias(encoding, other), bias(encoding, layer))
 
 
 def test_sizes() -> None:

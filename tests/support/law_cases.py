@@ -186,7 +186,7 @@ def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
 def blocks_of(rows: int) -> Callable[[slice, int], Iterator[slice]]:
     """In the place of `attention.cut`: blocks of a given number of queries."""
 
-    def cut(queries: slice, bytes_per_query: int) -> Iterator[slice]:
+    def cut(queries: slice, most: int) -> Iterator[slice]:
         for start in range(queries.start, queries.stop, rows):
             yield slice(start, min(start + rows, queries.stop))
 
