@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import scipy  # its parts load at first use
 import torch
-from scipy import stats
 from torch import Tensor
 
 from pe_cli.efficiency import efficiency, parameters
@@ -118,7 +118,7 @@ def long_range_decay(probe: Probe) -> dict[str, Any]:
     ranked = (by_distance.log() * 1e5).round().numpy()  # ln 0 is −∞, the last of all
     if (ranked == ranked[0]).all():
         return nothing("the weight is the same at all distances")
-    correlation = float(stats.spearmanr(range(len(ranked)), ranked).statistic)
+    correlation = float(scipy.stats.spearmanr(range(len(ranked)), ranked).statistic)
     quarter = max(1, len(ranked) // 4)
     near, far = (float(part.mean()) for part in (by_distance[:quarter], by_distance[-quarter:]))
     against = (near - far) / (near + far) if near + far > 0 else None

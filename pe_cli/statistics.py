@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
-from scipy.special import stdtrit
+import scipy  # its parts load at first use
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -58,7 +57,7 @@ def each_over_windows(sums: np.ndarray, counts: np.ndarray) -> list[Estimate]:
             return sums.sum(axis=axis) / counts.sum(axis=axis)
 
         different = sums[~equal]
-        result = stats.bootstrap(
+        result = scipy.stats.bootstrap(
             (different, np.broadcast_to(counts.astype(float), different.shape)),
             ratio,
             paired=True,
@@ -96,7 +95,7 @@ def over_seeds(values: Sequence[float]) -> Estimate:
 
 def quantile(count: int) -> float:
     """How many standard errors an interval of Student's t reaches from the mean of `count` observations."""
-    return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
+    return float(scipy.special.stdtrit(count - 1, (1 + CONFIDENCE) / 2))
 
 
 def spread(values: Sequence[float]) -> float:
@@ -136,10 +135,10 @@ def seeds_needed(differences: Sequence[float]) -> int | None:
 def power(effect: float, count: int) -> float:
     """How likely a two-sided paired t-test of `count` pairs finds a mean of `effect` standard deviations."""
     # the square of t, since scipy's noncentral t is nan here and there where the effect is large
-    return float(stats.ncf.sf(quantile(count) ** 2, 1, count - 1, effect**2 * count))
+    return float(scipy.stats.ncf.sf(quantile(count) ** 2, 1, count - 1, effect**2 * count))
 
 
 def share(successes: int, count: int) -> Estimate:
     """A share of independent trials with Wilson's interval, which has a width even where all or none succeed."""
-    interval = stats.binomtest(successes, count).proportion_ci(CONFIDENCE, method="wilson")
+    interval = scipy.stats.binomtest(successes, count).proportion_ci(CONFIDENCE, method="wilson")
     return Estimate(successes / count, float(interval.low), float(interval.high))

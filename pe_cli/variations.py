@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats
+import scipy  # its parts load at first use
 
 from pe_cli.documents import Table
 from pe_cli.protocols import INSTANCES
@@ -57,7 +57,7 @@ def kept(recipe: str, rows: Sequence[dict[str, Any]], orderings: pd.DataFrame) -
         (row["value "], other) for row in rows if "value " in row and (other := row.get(f"value {recipe}")) is not None
     ]
     known = len(both) > 1 and len(orderings) > 0  # else their order is that of chance
-    tau = stats.kendalltau(*zip(*both, strict=True)).statistic if known else float("nan")
+    tau = scipy.stats.kendalltau(*zip(*both, strict=True)).statistic if known else float("nan")
     counts = orderings["verdict"].value_counts()
     words = ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in ("same", "unclear", "reversed", "unknown") if verdict in counts

@@ -129,6 +129,14 @@ def test_a_list_waits_for_no_library_of_numbers() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_training_waits_for_no_statistics(tmp_path: Path) -> None:
+    asked = [[str(word) for word in training(tmp_path)]]
+    check = 'assert "scipy.stats" not in sys.modules and "matplotlib" not in sys.modules, "imported"'
+    command = [sys.executable, "-c", ASK + check, json.dumps(asked), "[0]"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_command_is_listed_here() -> None:
     assert sorted(command_of(name) or "" for name in COMMANDS) == sorted(COMMANDS)
     listed = pe("--help").out
