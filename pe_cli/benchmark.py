@@ -132,12 +132,18 @@ def measure(
         advance(one, done, total)
     models = {one.subject.name: setting.model(one.subject) for one in plan}
     ready = [(one, setting.prepare(one, models[one.subject.name], note)) for one in plan if one.status == "ok"]
-    for turn in range(setting.rounds + 1):
+    for one, work in ready:
+        if one.work == TRAINING:
+            work()  # the first step compiles
+        else:
+            evaluate(models[one.subject.name], setting.window(FIRST))
+        done += 1
+        advance(one, done, total)
+    for _ in range(setting.rounds):
         for one, work in ready:
             started = time.perf_counter()
             work()
-            if turn > 0:
-                one.seconds.append(time.perf_counter() - started)
+            one.seconds.append(time.perf_counter() - started)
             done += 1
             advance(one, done, total)
 
