@@ -30,6 +30,7 @@ def inspect(
     if subject.run is not None:
         what = f"{subject.run.path} is a run, and inspect is for encodings"
         raise ConfigError(f"{what}; pe plot and pe properties show runs")
+    tell_width([subject], changes, console)
     if length is not None and at_length is not None:
         console.warn(f"--at-length {at_length} says how many characters are shown, --length {length} is not used")
     [called] = options.strategies_named([strategy])
@@ -86,12 +87,18 @@ def properties(
 
 
 def asked_for(names: Sequence[str], changes: Mapping[str, str], console: Console) -> list[Subject]:
-    if names:
-        return subjects.named(names, changes)
-    found, refused = subjects.every(changes)
+    found, refused = (subjects.named(names, changes), {}) if names else subjects.every(changes)
     if refused:
         console.warn(f"left out: {', '.join(refused)}; the first of them, because: {next(iter(refused.values()))}")
+    tell_width(found, changes, console)
     return found
+
+
+def tell_width(found: Sequence[Subject], changes: Mapping[str, str], console: Console) -> None:
+    """What width as many heads have, where nobody set it."""
+    if "model.n_heads" in changes and "model.d_model" not in changes and found:
+        sizes = found[0].experiment.model
+        console.note(f"model.d_model: {sizes.d_model}, so that a head has {sizes.d_model // sizes.n_heads} columns")
 
 
 def probe_of(subject: Subject) -> Probe:

@@ -221,7 +221,7 @@ def test_inspect_shows_the_slopes_of_alibi() -> None:
     assert told["slopes"] == [2.0**-power for power in range(1, 9)]
     assert told["bias"][0] == [[0, None, None, None], [-0.5, 0, None, None], [-1, -0.5, 0, None], [-1.5, -1, -0.5, 0]]
     shown = pe("inspect", "alibi", "--length", 4, "--set", "model.n_heads=8")
-    assert (shown.code, shown.err) == (0, "")
+    assert (shown.code, shown.err) == (0, "model.d_model: 256, so that a head has 32 columns\n")
     assert "0.00390625" in shown.out
     refused(pe("inspect", "alibbi"), "alibbi", "did you mean 'alibi'?")
     refused(pe("inspect", "alibi", "--length", "0"), "--length", "from 1", "'0'")
