@@ -73,8 +73,8 @@ def bench(request: Request) -> None:
     facts = [
         f"{machine(place)}, threads: {threads}; training in {kind}, in which matrix products do {flops / 1e9:,.0f} "
         f"GFLOP/s here; evaluation in float32, all logits of the window; text: {corpus.name}",
-        f"made by `{command_line()}`; turns of all: {request.rounds}, after a first step or a short window that does not "
-        "count; memory of each in a process of its own",
+        f"made by `{command_line()}`; turns of all: {request.rounds}, after a first step or a short window that does "
+        "not count; memory of each in a process of its own",
     ]
     tables = benchmark_tables.tables(rows, baseline, facts)
     files.write_text(folder / "bench.md", document(TITLE, tables))
