@@ -53,7 +53,7 @@ def bench(request: Request) -> None:
     precision = choose_precision(experiment.training.precision, place)
     corpus = sources.load(experiment.data)
     if not isinstance(corpus, Corpus):
-        [key] = [key for key in request.changes if key.partition(".")[0] == "data"][:1]
+        key = next(key for key in request.changes if key.partition(".")[0] == "data")
         raise ConfigError(f"--set {key}={request.changes[key]}: windows of a text are timed; name a text")
     sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
     torch.set_num_threads(threads)

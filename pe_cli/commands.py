@@ -101,7 +101,7 @@ def train(
 
 
 def ended_advice(status: str) -> str:
-    return "; --force trains it again" if status in ("finished", "diverged") else ": going on"
+    return "; --force trains it again" if status in runs.OVER else ": going on"
 
 
 def verdict(run: Run) -> str:

@@ -21,12 +21,12 @@ from pe_cli.naming import ROOT, known, near, run_directory_name, suggest
 from pe_cli.schema import shown
 
 __all__ = [
-    "ROOT", "RUN_FILES", "Run", "alone", "create", "is_number", "known", "near", "newest", "open_run", "point_latest",
-    "run_directory_name", "weight_sha256",
+    "OVER", "ROOT", "RUN_FILES", "Run", "alone", "create", "is_number", "known", "near", "newest", "open_run",
+    "point_latest", "run_directory_name", "weight_sha256",
 ]  # fmt: skip
 
 STATUSES = ("running", "finished", "interrupted", "diverged", "failed")
-OVER = ("finished", "diverged")
+OVER = ("finished", "diverged")  # nothing is left to train
 STATE, PREVIOUS = "state.safetensors", "state.previous.safetensors"
 # All that pe writes in a run directory: what a new training of the same run removes. Written by the process that holds
 # the run's lock, and by no other.

@@ -10,7 +10,7 @@ import torch
 from pe_cli.config import Experiment
 from pe_cli.errors import Interrupted, PeError, RunError, RunFailed
 from pe_cli.evaluation import is_out_of_memory
-from pe_cli.runs import Run, open_run
+from pe_cli.runs import OVER, Run, open_run
 from pe_cli.sources import Source
 from pe_cli.training import Observer, Progress, Trainer
 
@@ -28,7 +28,7 @@ def train_run(
     A failure is recorded in run.json and raised again, an expected one as RunFailed.
     """
     with run:
-        if run.status in ("finished", "diverged"):
+        if run.status in OVER:
             return run
         trainer = Trainer(run, experiment, corpus, device)
         trainer.begin(observer.note)
