@@ -60,17 +60,17 @@ def save(figure: Figure, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     data = io.BytesIO()
-    if path.suffix.lower() == ".svg":
-        canvas = FigureCanvasSVG(figure)
-        _settle(figure)
+    canvas = FigureCanvasSVG(figure) if path.suffix.lower() == ".svg" else FigureCanvasAgg(figure)
+    _settle(figure)
+    if isinstance(canvas, FigureCanvasSVG):
         canvas.print_svg(data, metadata={"Date": None})
     else:
-        FigureCanvasAgg(figure).print_png(data, metadata={"Software": None})
+        canvas.print_png(data, metadata={"Software": None})
     files.write_bytes(path, data.getvalue())
 
 
 def _settle(figure: Figure) -> None:
-    """Places without the last digits, which differ from one layout to the next, and with them the names in an SVG."""
+    """Places without the last digits: they differ between two layouts of one figure, which shifts a pixel at times."""
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import only_run, pe, training
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 from small_runs import refused
 
 from pe_cli import distance_charts, distances, figures, kinds, pictures, plots, plotting, side_by_side
 from pe_cli.charts import Charts, Line, Panel
-from pe_cli.drawing import drawing
+from pe_cli.drawing import drawing, save
 from pe_cli.encodings import registry
 from pe_cli.errors import ConfigError, PeError
 from pe_cli.heatmaps import Heat, Maps, Masks, palette
@@ -419,6 +420,16 @@ def test_equal_pictures_are_equal_files_and_names_are_as_given(suffix: str, name
         for wanted in (f"Note {as_given}", f"Title {as_given}", "Decay", "distance", "seen"):
             assert wanted in found, wanted
         assert "<dc:date>" not in found
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_layout_that_differs_in_its_last_digits_is_the_same_picture(suffix: str, tmp_path: Path) -> None:
+    drawn = figure(drawing_of("a"))
+    save(drawn, tmp_path / f"a{suffix}")
+    places = [value for axes in drawn.findobj(Axes) for value in axes.get_position(original=True).bounds]
+    places += [value for part in drawn.findobj(SubFigure) for value in part.bbox_relative.extents]
+    assert len(places) > 20
+    assert places == pytest.approx([round(value, 9) for value in places], rel=0, abs=1e-15)
 
 
 # ---- the command
