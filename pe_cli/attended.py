@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pe_cli import strategies
-from pe_cli.attention import allowed, cut, weights_of
+from pe_cli.attention import allowed, cut, most_rows, weights_of
 from pe_cli.encodings._composition import Wrapper
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.encodings.views import Block, LayerView
@@ -57,7 +57,7 @@ class Watching(Wrapper):
         q, k = self.inner.rotate(layer)
         batch, heads, length = q.shape[:3]
         with torch.no_grad():
-            for rows in cut(slice(length - self.scored, length), 4 * batch * heads * length):
+            for rows in cut(slice(length - self.scored, length), most_rows(batch * heads * length, q.device)):
                 keys = slice(0, rows.stop)
                 block = Block(layer, state, q[:, :, rows], k[:, :, keys], rows, keys, self.inner)
                 values = measured(self.inner, block)

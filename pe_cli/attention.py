@@ -33,7 +33,8 @@ def attend(encoding: PositionEncoding, layer: LayerView, v: Tensor, queries: sli
     scale = 1 / math.sqrt(layer.q.shape[-1])
 
     def blocks(copies: int) -> Iterator[Block]:
-        for rows in cut(queries, most_rows(copies * q.shape[1] * length, q.device)):
+        # the last one first: it has the most keys, and those after it find room where it was
+        for rows in reversed(cut(queries, most_rows(copies * q.shape[1] * length, q.device))):
             keys = encoding.reach(layer, rows)
             yield Block(layer, state, q[:, :, rows], k[:, :, keys], rows, keys, encoding)
 
@@ -60,14 +61,15 @@ def most_rows(scores: int, device: torch.device) -> int:
     return max(16, BLOCK_BYTES // (4 * scores))
 
 
-def cut(queries: slice, rows: int) -> Iterator[slice]:
+def cut(queries: slice, rows: int) -> list[slice]:
     """Blocks of so many queries, the last one of what is left."""
-    for start in range(queries.start, queries.stop, rows):
-        yield slice(start, min(start + rows, queries.stop))
+    starts = range(queries.start, queries.stop, rows)
+    return [slice(start, min(start + rows, queries.stop)) for start in starts]
 
 
 def joined(pieces: list[Tensor]) -> Tensor:
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=2)
+    """The output of all queries from that of blocks, of which the last came first."""
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces[::-1], dim=2)
 
 
 def written_out(encoding: PositionEncoding, block: Block, v: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from largest import LargestTensor
 from stand_in import SPEC, cycle, evaluation_of, model_of, noise, quietly
 from torch import Tensor
 
@@ -143,6 +144,15 @@ def test_neither_batches_nor_blocks_of_queries_change_a_number(block: Any, monke
     monkeypatch.setattr(attended, "cut", lambda rows, _: [slice(i, i + 1) for i in range(rows.start, rows.stop)])
     for one, two in zip(usual, rows_of(model, block), strict=True):
         assert {key: two[key] for key in MEASURES} == pytest.approx({key: one[key] for key in MEASURES}, abs=1e-5)
+
+
+def test_a_square_of_weights_is_never_held() -> None:
+    """The weights of 2048 queries on 4096 keys in two heads take 64 MiB."""
+    model = model_of("rope", replace(SPEC, d_model=4))
+    evaluation = evaluation_of(model, noise(100_000), "rope", lengths=[4096], scored=2048, batch_size=1, windows=1)
+    with LargestTensor() as largest:
+        assert measure(evaluation, quietly).rows
+    assert largest.bytes <= attention.BLOCK_BYTES
 
 
 def test_watching_changes_no_logit() -> None:

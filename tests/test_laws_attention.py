@@ -140,6 +140,22 @@ def test_query_blocks_of_any_size_give_the_same_result(case: Case, monkeypatch: 
                         close(attention.attend(encoding, layer, v, few), expected[:, :, few])
 
 
+def test_the_block_with_the_most_keys_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the other order each block is larger than any hole that those before it left in memory."""
+    case = Case("stick_breaking")
+    seen = []
+    written_out = attention.written_out
+    monkeypatch.setattr(attention, "cut", blocks_of(7))
+    monkeypatch.setattr(
+        attention, "written_out", lambda *given: seen.append(given[1].k.shape[2]) or written_out(*given)
+    )
+    with torch.no_grad():
+        for encoding, layer, v in layers(case, 40):
+            seen.clear()
+            attention.attend(encoding, layer, v)
+            assert seen == [40, 35, 28, 21, 14, 7]
+
+
 @every_case
 def test_query_blocks_of_training_have_the_gradients_of_the_definition(
     case: Case, monkeypatch: pytest.MonkeyPatch

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from largest import LargestTensor
 from stand_in import SPEC, KnownLoss, cycle, model_of, noise
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pe_cli import attention, strategies
 from pe_cli.protocols import Targets, Text, non_overlapping, same_targets, sliding
@@ -119,19 +119,6 @@ def test_the_largest_id_is_the_one_that_the_model_was_given(strategy: str, large
     model = model.using(strategies.apply(strategy, model.encoding, 16, 64))
     _, found = character_losses(model, CORPUS.ids, same_targets(TEXT, 64, 3, 8), 2)
     assert found == largest
-
-
-class LargestTensor(TorchDispatchMode):
-    """How many bytes the largest result of an operation takes."""
-
-    bytes = 0
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = function(*args, **(kwargs or {}))
-        for tensor in result if isinstance(result, tuple) else (result,):
-            if isinstance(tensor, torch.Tensor):
-                self.bytes = max(self.bytes, tensor.untyped_storage().nbytes())
-        return result
 
 
 @pytest.mark.parametrize("block", ["rope", "alibi", "t5", "fox", "shaw"])

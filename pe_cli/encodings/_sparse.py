@@ -35,7 +35,8 @@ def combined(pattern: str, sets: Mapping[str, Tensor], n_heads: int, half: int) 
         case "union":
             return first | second
         case "heads":
-            return torch.where((torch.arange(n_heads, device=first.device) < half)[:, None, None], first, second)
+            of_first = torch.arange(n_heads, device=first.device) < half
+            return torch.where(of_first.view(-1, *[1] * first.dim()), first, second)
         case _:
             return sets[pattern]
 

@@ -56,10 +56,12 @@ class Dilated(Wrapper):
         self.window = options.window or max(1, spec.train_length // (2 * max(dilations)))
 
     def mask(self, block: Block) -> Tensor | None:
-        masks = {n: local(block.offset, self.window * n) & periodic(block.offset, n) for n in set(self.dilations)}
-        same = len(masks) == 1
-        own = masks[self.dilations[0]] if same else torch.stack([masks[n] for n in self.dilations])
-        return both_allowed(own, self.inner.mask(block))
+        return both_allowed(block.by_offset(self.allowed), self.inner.mask(block))
+
+    def allowed(self, offset: Tensor) -> Tensor:
+        """Whether a key (n,) characters back may be seen: (n,), or (H, n) where heads differ."""
+        sets = {n: local(offset, self.window * n) & periodic(offset, n) for n in set(self.dilations)}
+        return sets[self.dilations[0]] if len(sets) == 1 else torch.stack([sets[n] for n in self.dilations])
 
     def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:
         own = dilated_reach(queries, self.window, set(self.dilations), layer.q.device)

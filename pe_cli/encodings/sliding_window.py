@@ -38,7 +38,7 @@ class SlidingWindow(Wrapper):
         self.window = options.window or max(1, spec.train_length // 2)
 
     def mask(self, block: Block) -> Tensor | None:
-        return both_allowed(local(block.offset, self.window), self.inner.mask(block))
+        return both_allowed(block.by_offset(lambda offset: local(offset, self.window)), self.inner.mask(block))
 
     def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:
         return meeting(local_reach(queries, self.window), self.inner.reach(layer, queries))

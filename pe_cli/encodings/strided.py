@@ -57,9 +57,12 @@ class Strided(Wrapper):
         self.stride = options.stride or root_stride(spec.train_length)
 
     def mask(self, block: Block) -> Tensor | None:
-        sets = {"local": local(block.offset, self.stride), "strided": periodic(block.offset, self.stride)}
-        own = combined(self.options.pattern, sets, self.spec.n_heads, self.near_heads)
-        return both_allowed(own, self.inner.mask(block))
+        return both_allowed(block.by_offset(self.allowed), self.inner.mask(block))
+
+    def allowed(self, offset: Tensor) -> Tensor:
+        """Whether a key (n,) characters back may be seen: (n,), or (H, n) where heads differ."""
+        sets = {"local": local(offset, self.stride), "strided": periodic(offset, self.stride)}
+        return combined(self.options.pattern, sets, self.spec.n_heads, self.near_heads)
 
     def reach(self, layer: LayerView, queries: slice) -> slice | Tensor:
         if self.options.pattern == "local":

@@ -113,7 +113,15 @@ class Block:
 
     @once
     def causal(self) -> Tensor:
-        return self.offset >= 0
+        return self.by_offset(lambda offset: offset >= 0)
+
+    def by_offset(self, rule: Callable[[Tensor], Tensor]) -> Tensor:
+        """What a rule (n,) → (..., n) says of the offset of every pair (..., Q, K), asked once of each offset."""
+        if isinstance(self.keys, Tensor):
+            return rule(self.offset.flatten()).unflatten(-1, self.offset.shape)
+        greatest, least = self.queries.stop - 1 - self.keys.start, self.queries.start - self.keys.stop + 1
+        said = rule(torch.arange(greatest, least - 1, -1, device=self.layer.q.device))
+        return said.unfold(-1, self.keys.stop - self.keys.start, 1).flip(-2)  # a window begins one lower each query
 
     @once
     def distance(self) -> Tensor:

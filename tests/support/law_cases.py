@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pe_cli.attention import cut
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import ModelSpec
 from pe_cli.model import Transformer, new_model
@@ -183,14 +184,9 @@ def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
     torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
 
 
-def blocks_of(rows: int) -> Callable[[slice, int], Iterator[slice]]:
+def blocks_of(rows: int) -> Callable[[slice, int], list[slice]]:
     """In the place of `attention.cut`: blocks of a given number of queries."""
-
-    def cut(queries: slice, most: int) -> Iterator[slice]:
-        for start in range(queries.start, queries.stop, rows):
-            yield slice(start, min(start + rows, queries.stop))
-
-    return cut
+    return lambda queries, most: cut(queries, rows)
 
 
 def assert_causal(run: Callable[[Tensor], Tensor], length: int) -> None:
