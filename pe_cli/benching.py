@@ -18,13 +18,22 @@ from pe_cli.corpus import Corpus
 from pe_cli.devices import choose_device, choose_precision, choose_threads
 from pe_cli.documents import document
 from pe_cli.errors import ConfigError, called, nearest
-from pe_cli.experiment import NAMED_BLOCKS
+from pe_cli.experiment import NAMED_BLOCKS, EvaluationConfig
+from pe_cli.stated import printable
 from pe_cli.subjects import Subject
 from pe_cli.versions import machine, versions
 
 NAME = "bench"
 FILES = ("bench.csv", "bench.md", "bench.png")
 TITLE = "Speed and memory of position encodings"
+OF_EVALUATION = "evaluation.lengths"
+"""The one key of evaluation that is measured: whole windows, without a protocol or a strategy."""
+WITHOUT_EFFECT = (
+    "name", "training.steps", "training.warmup_steps", "training.learning_rate", "training.muon_learning_rate",
+    "training.grad_clip", "training.eval_every", "training.save_every",
+)  # fmt: skip
+"""Keys that change no work of a step. How many are planned tells `compile: auto` whether to compile, and nothing more:
+`training.compile` says that itself."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,11 @@ def bench(request: Request) -> None:
 
 
 def asked_for(request: Request, console: Console) -> list[Subject]:
-    """The encodings, with their lengths. ConfigError for a run, which would be measured as its encoding is."""
+    """The encodings, with their lengths.
+
+    ConfigError for a run, which would be measured as its encoding is, and for settings that nothing measured has.
+    """
+    refuse_without_effect(request.changes)
     changes = options.together(request.changes, options.evaluation_overrides(request.lengths, None, None))
     longest = options.longest_length(request.max_len, request.lengths)
     if longest is not None:
@@ -112,6 +125,18 @@ def asked_for(request: Request, console: Console) -> list[Subject]:
         if one.run is not None:
             raise ConfigError(f"{one.name} is a run, and bench is for encodings")
     return found
+
+
+def refuse_without_effect(changes: Mapping[str, str]) -> None:
+    """ConfigError for a setting that would be ignored; what is no key at all is left to the config to refuse."""
+    measured_not = {f"evaluation.{key}" for key in EvaluationConfig.model_fields} - {OF_EVALUATION}
+    for key, value in changes.items():
+        if key not in measured_not and key not in WITHOUT_EFFECT:
+            continue
+        right = f"of evaluation it takes {OF_EVALUATION} alone" if key in measured_not else "leave it out"
+        if key == "training.steps":
+            right += "; whether a step is compiled, training.compile says"
+        raise ConfigError(f"--set {key}={printable(value)}: {key} has no effect on what pe bench measures: {right}")
 
 
 def baseline_of(name: str | None, asked: Sequence[Subject]) -> str:

@@ -53,7 +53,7 @@ class ClaimFile(Section):
     why: Text
     """Why so many seeds, and what the experiment shows and does not show."""
     common: dict[str, Any] = {}
-    """Keys of a config, for all runs."""
+    """Keys of a config but `seed`, for all runs."""
     runs: dict[str, Any]
     """For each run what a config may say, merged over `common`."""
     asked: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def load(path: Path, seeds: str | None, overrides: Mapping[str, str], texts: dic
     for name in dict.fromkeys(term.run for term in terms if term.measure not in OF_TABLES):
         experiment, corpus = experiments[name], corpora[name]
         sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
-        notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
+        notes.update(dict.fromkeys(fitting(corpus, experiment)))
         identity = training_identity(experiment, corpus.data_hash)
         for seed in chosen:
             run = Planned(path, at_seed(experiment, seed), identity, name, name)
@@ -154,6 +154,12 @@ def experiment_of(
             continue
         if not isinstance(block, Mapping):
             raise ConfigError(f"{document.place(prefix)}: {prefix}: must be a block of keys, not {shown(block)}")
+        if "seed" in block:  # differences are paired by seed, so that all runs have the same ones
+            place, first = document.place(f"{prefix}.seed"), Experiment.model_fields["seed"].default
+            raise ConfigError(
+                f"{place}: {prefix}.seed: a claim has the same seeds for all runs, and {shown(block['seed'])} would be "
+                f"ignored; `seeds:` at the top level says how many, from {first} on, and --seeds 1,2,3 which"
+            )
         for key, value in block.items():
             before = values.get(key)
             both = key in MERGED and isinstance(before, Mapping) and isinstance(value, Mapping)
@@ -195,6 +201,8 @@ def check(term: Term, experiment: Experiment, corpus: Source, asked: Mapping[str
         names = ", ".join(entries)
         raise ConfigError(f"{term.run} is not evaluated with {term.strategy}: evaluation.strategies is {names}")
     if term.data is not None:
+        if not asked:
+            raise ConfigError(f"there is no task under asked: {shown(term.data)}; the file asks none")
         one_of("task under asked:", term.data, asked)
         corpus = load_task(asked[term.data], corpus.alphabet)
     is_task = experiment.is_task or term.data is not None

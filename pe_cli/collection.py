@@ -90,7 +90,10 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
     files.write_csv(folder / "runs.csv", comparison.runs, RUN_COLUMNS)
     files.write_csv(folder / "comparison.csv", reports.records(comparison.rows), ROW_COLUMNS)
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
-    if comparison.orderings is not None:
+    if comparison.orderings is None:
+        with files.failing("remove", folder / "orderings.csv"):
+            (folder / "orderings.csv").unlink(missing_ok=True)  # an older one would be of recipes that are not here
+    else:
         files.write_csv(folder / "orderings.csv", reports.records(comparison.orderings), ORDERING_COLUMNS)
     files.write_text(folder / "comparison.md", document(title, tables(comparison, facts)))
 

@@ -17,7 +17,7 @@ from pe_cli.console import Console
 from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
 from pe_cli.documents import Table
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
-from pe_cli.lengths import skipping
+from pe_cli.lengths import short_validation, skipping
 from pe_cli.optimizers import parameter_groups
 from pe_cli.progress import Display
 from pe_cli.runs import Run
@@ -61,6 +61,8 @@ def train(
     precision = choose_precision(experiment.training.precision, place)
     corpus = sources.load(experiment.data)
     sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
+    for note in short_validation(sources.extent(corpus), experiment.training):
+        console.warn(note)
     identity = training_identity(experiment, corpus.data_hash)
     name = runs.run_directory_name(experiment.name, identity, experiment.seed)
     if dry_run:
@@ -92,6 +94,8 @@ def train(
             if isinstance(error.__cause__, RunError):  # a disk that is full, and not the experiment
                 raise RunFailed(f"{error}; once that is mended, the same command with --resume goes on") from error
             raise
+        except Interrupted as stop:
+            raise Interrupted(f"{stop}: the same command with --resume goes on", stop.exit_code - 128) from None
     if json:
         console.json({**run.info, "directory": str(run.path)})
     else:
@@ -244,15 +248,25 @@ def sample(
     found = find_run(run, out / "runs", console)
     trained = open_trained(found, choose_device(device))
 
-    def cut(length: int) -> None:
-        console.note(f"the learned table ends here: from now on the model sees the last {length} characters")
+    def cut(why: str, length: int) -> None:
+        console.note(f"{why}: from now on the model sees the last {length} characters")
 
-    text = "".join(sampling.sample(trained, prompt, chars, temperature, greedy, seed, cut))
+    text, stopped = "", None
+    try:
+        for character in sampling.sample(trained, prompt, chars, temperature, greedy, seed, cut):
+            text += character
+    except RunFailed as error:
+        if not text:
+            raise
+        stopped = error  # raised once what there is has been shown
     start = prompt if prompt is not None else sampling.default_prompt(trained.alphabet)
     if json:
-        console.json({"run": found.path.name, "prompt": start, "text": text, "seed": seed})
+        why = None if stopped is None else str(stopped)
+        console.json({"run": found.path.name, "prompt": start, "text": text, "seed": seed, "stopped": why})
     else:
         console.result(start + text)
+    if stopped is not None:
+        raise RunFailed(f"{found.path}: the text stops after {len(text)} of {chars} characters: {stopped}")
 
 
 def command_line() -> str:

@@ -213,7 +213,7 @@ def checked_plan(request: Request, configs: list[Path]) -> Plan:
         options.together(overrides, lengths)
         return windows | lengths
 
-    recipes = [comparison.AS_CONFIGURED, *(Variation(*options.variation(text)) for text in dict.fromkeys(request.vary))]
+    recipes = [comparison.AS_CONFIGURED, *(Variation(*one) for one in options.variations(request.vary))]
     plan = comparison.plan(configs, overrides, fitted, lambda first: options.seed_list(request.seeds, first), recipes)
     if plan.refused and not (request.keep_going and plan.runs):
         raise ConfigError(listed([(str(config.config), config.reason) for config in plan.refused]))

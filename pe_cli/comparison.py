@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pe_cli import sources, strategies
-from pe_cli.config import EvaluationConfig, Experiment, resolve_source, training_identity
+from pe_cli.config import Experiment, resolve_source, training_identity
 from pe_cli.errors import ConfigError, CorpusError, PeError, RunError, SectionError, called, nearest
 from pe_cli.evaluated import Evaluated
 from pe_cli.evaluation import COLUMNS
-from pe_cli.lengths import skipping, too_long
+from pe_cli.lengths import short_validation, skipping, too_long
 from pe_cli.runs import is_number, open_run, run_directory_name
 from pe_cli.sources import Source
 from pe_cli.yaml_source import Source as Document
@@ -135,7 +135,7 @@ def plan(
             experiment = resolve_source(document, {**changes, **more}, path).experiment
             corpus = sources.load_once(experiment.data, texts)
             sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
-            notes.update(dict.fromkeys(fitting(corpus, experiment.evaluation)))
+            notes.update(dict.fromkeys(fitting(corpus, experiment)))
         except PeError as error:
             named = str(path) in str(error)
             recipe = f"--vary {variation.text}: " if variation.text else ""
@@ -147,10 +147,19 @@ def plan(
         identities.setdefault((experiment.name, variation.text), set()).add(identity)
     asked = seeds(good[0][2].seed) if good else None
     runs: dict[str, Planned] = {}
+    called_so: dict[str, tuple[tuple[str, str, str], str]] = {}
     for path, variation, experiment, identity in good:
         alone = len(identities[experiment.name, variation.text]) == 1
         base = experiment.name if alone else f"{experiment.name}-{identity}"
         name = f"{base}, {variation.text}" if variation.text else base
+        # tables and seeds go by the name: what is composed may be what another config calls itself
+        made = (experiment.name, identity, variation.text)
+        who = f"{path} with --vary {variation.text}" if variation.text else str(path)
+        other_made, other_who = called_so.setdefault(name, (made, who))
+        if other_made != made:
+            raise ConfigError(
+                f"{who} and {other_who} would both be called '{name}': give one of the configs another name"
+            )
         for seed in asked or [experiment.seed]:
             varied = experiment.model_copy(update={"seed": seed})
             run = Planned(path, varied, identity, name, base, variation.text)
@@ -174,14 +183,15 @@ def document_of(path: Path) -> Document | PeError:
         return error
 
 
-def fitting(corpus: Source, evaluation: EvaluationConfig) -> list[str]:
-    """Notes on the lengths that the text cannot hold. CorpusError where it can hold none."""
-    text = sources.extent(corpus)
+def fitting(corpus: Source, experiment: Experiment) -> list[str]:
+    """Notes on the lengths that the text cannot hold. CorpusError where it can hold none of those to evaluate."""
+    text, evaluation = sources.extent(corpus), experiment.evaluation
     lost = too_long(text, evaluation)
     if sum(map(len, lost.values())) == len(evaluation.protocols) * len(evaluation.lengths):
         why = next(iter(next(iter(lost.values())).values()))
         raise CorpusError(f"{corpus.name}: no length can be evaluated: {why}")
-    return [f"{corpus.name}: {note}" for note in skipping(text, evaluation)]
+    notes = [*short_validation(text, experiment.training), *skipping(text, evaluation)]
+    return [f"{corpus.name}: {note}" for note in notes]
 
 
 def baseline_of(planned: Sequence[Planned], asked: str | None) -> Baseline:

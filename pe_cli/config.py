@@ -190,9 +190,10 @@ def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
     """The experiment with the evaluation that follows from the training length or the task, where none was stated."""
     experiment = _fitted_to_data(experiment, stated)
     evaluation, length = experiment.evaluation, experiment.training.length
+    longest = experiment.training.longest
     fitting: dict[str, Any] = {}
     if "lengths" not in evaluation.model_fields_set:
-        fitting["lengths"] = doubled_lengths(length)
+        fitting["lengths"] = doubled_lengths(longest)
     if "scored" not in evaluation.model_fields_set:
         fitting["scored"] = min(evaluation.scored, length)
     elif evaluation.scored > length:
@@ -273,7 +274,7 @@ def spec_of(experiment: Experiment, alphabet: str) -> ModelSpec:
         sizes.d_model,
         sizes.n_heads,
         sizes.n_layers,
-        training.length,
+        training.longest,
         alphabet,
         max_position=training.longest,
         log_n=sizes.log_n,

@@ -107,8 +107,10 @@ def message(problems: Sequence[Problem], place: Callable[[str], str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'rope'?`, or the known names where none is near."""
+    """`; did you mean 'rope'?`, or the known names where none is near; that there are none, where that is so."""
     known = sorted(known)
+    if not known:
+        return "; there are none"
     return meant(closest(name, known)) or f"; known: {', '.join(known)}"
 
 

@@ -88,7 +88,8 @@ class TrainingConfig(Section):
     """The recipe."""
 
     length: Annotated[int, Field(ge=2, le=LONGEST)] = 128
-    """Characters in a training window. Losses beyond it are compared with the loss at this length."""
+    """Characters in a training window. Losses beyond it are compared with the loss at this length, or, where windows
+    vary, at the longest."""
     length_range: tuple[int, ...] | None = None
     """[low, high]: each batch draws its own length from all whole numbers from low to high, and has as many windows of
     it as come nearest to batch_size × length characters. None: every window has `length` characters."""

@@ -77,12 +77,13 @@ def source_for(trained: Trained, data: str | None) -> Source:
 def write(evaluation: Evaluation, tables: Tables, warn: Callable[[str], None]) -> list[Path]:
     """Tables and pictures into the run directory, for `runs.alone`; a picture that cannot be drawn is warned of.
 
-    What they were made from comes last: without it they are made again, whatever a kill has left of them. Returns
-    what there is to look at.
+    What they were made from comes last: without it they are made again, whatever a kill has left of them. What an
+    evaluation before this one saw of attention goes. Returns what there is to look at.
     """
     path = evaluation.trained.run.path
-    with files.failing("remove", path / MADE_FROM):
-        (path / MADE_FROM).unlink(missing_ok=True)
+    for old in (MADE_FROM, "attention.csv", "attention.png"):
+        with files.failing("remove", path / old):
+            (path / old).unlink(missing_ok=True)
     files.write_csv(path / "windows.csv", tables.windows, WINDOW_COLUMNS)
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pe_cli.experiment import EvaluationConfig
+from pe_cli.experiment import EvaluationConfig, TrainingConfig
 from pe_cli.instances import holds
 from pe_cli.protocols import Targets, Text, TooShort, non_overlapping, same_targets, sliding
 from pe_cli.tasks import Task
@@ -37,4 +37,14 @@ def skipping(text: Text | Task, settings: EvaluationConfig) -> list[str]:
     return [
         f"{protocol}: skipping {', '.join(map(str, why))}: {next(iter(why.values()))}"
         for protocol, why in too_long(text, settings).items()
+    ]
+
+
+def short_validation(text: Text | Task, training: TrainingConfig) -> list[str]:
+    """What is said where the validation loss will be of a shorter window than those of training."""
+    if not isinstance(text, Text) or text.held_out >= training.length:
+        return []
+    return [
+        f"the validation loss is of one window of {text.held_out} characters: one of training.length {training.length} "
+        f"needs as many held-out characters; there are {text.held_out}"
     ]

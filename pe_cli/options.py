@@ -157,8 +157,18 @@ def settings(pairs: Iterable[str] | None, option: str = "--set") -> dict[str, st
     return found
 
 
-def variation(text: str) -> tuple[str, dict[str, str]]:
-    """`training.learning_rate=0.005,training.muon_learning_rate=0.01`: how it is called in tables, and its values."""
+def variations(texts: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
+    """All of a command, each once: by the last parts of their keys, but for those that would then be called alike."""
+    short = {text: variation(text) for text in dict.fromkeys(texts)}
+    called = [name for name, _ in short.values()]
+    return [variation(text, called.count(name) > 1) for text, (name, _) in short.items()]
+
+
+def variation(text: str, full: bool = False) -> tuple[str, dict[str, str]]:
+    """`training.learning_rate=0.005,training.muon_learning_rate=0.01`: how it is called in tables, and its values.
+
+    `full`: it is called by its whole keys, and not by their last parts.
+    """
     from pe_cli.stated import Typed, printable
 
     pairs = re.split(r",(?=[\w.\-]+=)", text)
@@ -169,7 +179,7 @@ def variation(text: str) -> tuple[str, dict[str, str]]:
         if key in ("name", "seed") or key.partition(".")[0] == "evaluation":
             raise ConfigError(f"--vary {text}: {key}: takes what changes the training: seeds have --seeds")
     leaves = [key.rpartition(".")[-1] for key in changes]
-    names = leaves if len(set(leaves)) == len(leaves) else list(changes)
+    names = leaves if len(set(leaves)) == len(leaves) and not full else list(changes)
     return ", ".join(f"{name}={value}" for name, value in zip(names, changes.values(), strict=True)), {
         key: Typed(value, f"--vary {key}={printable(value)}") for key, value in changes.items()
     }

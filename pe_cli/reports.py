@@ -29,7 +29,8 @@ PROTOCOLS = {
     INSTANCES: (
         "instances: fresh instances of the task at every length; the characters of the answer count, each given the "
         "right ones before it; exact match: answers with every such character the likeliest one, which greedy "
-        "generation would write too; accuracy: the share of such characters"
+        "generation would write too, but where ids or frequencies depend on how long the window is: they are those of "
+        "the whole one; accuracy: the share of such characters"
     ),
 }
 
@@ -169,7 +170,7 @@ def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFram
             {
                 **entry,
                 "run": label(entry["name"], entry["strategy"]),
-                "gain": gains.get((entry["name"], entry["strategy"])),
+                "gain": None if entry["loss"] is None else gains.get((entry["name"], entry["strategy"])),
                 "loss_interval": interval(entry, "loss", ".3f"),
                 "difference_interval": interval(entry, "difference", "+.3f"),
             }
@@ -183,12 +184,18 @@ def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFram
         "rank: 1 + the number of runs that are clearly better by the same rule, taken for every pair of runs without "
         "a correction for their number; runs that no other one beats clearly share the first",
         scope(rows[rows["length"] == length]),
-        f"intervals: over seeds (Student's t), {OTHER_TEXT}" if several else "intervals: over windows, one seed",
+        f"intervals: over seeds (Student's t; one seed has none), {OTHER_TEXT}"
+        if several
+        else "intervals: over windows, one seed",
         *([NEEDED] if several else []),
         *reasons(records(rows[rows["status"] != "refused"])),
     ]
-    if any(entry["loss"] is not None and entry["rank"] is None for entry in table):
-        notes.append("no rank: one of the seeds diverged, and the mean of the others would flatter the run")
+    unranked = [entry["run"] for entry in table if entry["loss"] is not None and entry["rank"] is None]
+    if unranked:
+        notes.append(
+            f"no rank: {', '.join(unranked)}: scored on other characters than most, or a seed diverged, and the mean "
+            "of the others would flatter the run"
+        )
     return Table(f"At {length} characters ({protocol})", columns, table, notes)
 
 
@@ -208,9 +215,8 @@ def label(name: str, strategy: str) -> str:
 
 
 def distinct(entries: pd.DataFrame) -> pd.DataFrame:
-    """One entry for each run up to the training length, where strategies change nothing, exactly; all beyond it."""
-    again = entries.duplicated(["name", "length", "protocol"])
-    return entries[~again | (entries["length"] > entries["train_length"])]
+    """One entry of those of a run that are alike to the last digit: a strategy that changed nothing is no other run."""
+    return entries[~entries.duplicated(["name", "length", "protocol", "loss"])]
 
 
 def scope(rows: pd.DataFrame) -> str:

@@ -230,6 +230,8 @@ def open_run(run: str | Path, root: Path = ROOT) -> Run:
                 path = path.parent
             if path.is_symlink():  # `latest`: the run has a name of its own
                 path = path.parent / os.readlink(path)
+            if path.name in ("", ".."):  # from inside of it: the name is that of the directory
+                path = Path(os.path.realpath(path))
             if (path / "run.json").is_file():
                 return Run(path, _read_info(path))
         there = next((path for path in (where, root.absolute() / run) if path.exists()), None)

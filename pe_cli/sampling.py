@@ -26,17 +26,18 @@ def sample(
     temperature: float = 1.0,
     greedy: bool = False,
     seed: int = 0,
-    on_cut: Callable[[int], None] | None = None,
+    on_cut: Callable[[str, int], None] | None = None,
 ) -> Iterator[str]:
     """The `chars` characters after the prompt, one by one; None is the default prompt.
 
     Greedy takes the most likely character, else one is drawn from softmax(logits / temperature). Equal seeds
-    draw equal texts. Past the end of a learned table the model sees only the last training-length characters:
-    `on_cut` is told that number, once, before the first character that is made so.
+    draw equal texts. Past the last id that the model has numbers for, such as the end of a learned table, it sees
+    only the last training-length characters: `on_cut` is told why, and that number, once, before the first character
+    that is made so.
 
-    Raises ConfigError for bad numbers or an empty prompt, and CorpusError that lists and counts characters of
-    the prompt that the model does not know; both before anything is generated. RunFailed where the model's
-    output is not finite.
+    Raises ConfigError for bad numbers, an empty prompt or one that the model has no numbers for, and CorpusError that
+    lists and counts characters of the prompt that the model does not know; all before anything is generated.
+    RunFailed where the model's output is not finite, or it has no numbers for what it has written itself.
     """
     if chars < 0:
         raise ConfigError(f"--chars {chars}: must be 0 or more")
@@ -61,22 +62,27 @@ def continuation(
     tokens: Tensor,
     chars: int,
     choose: Callable[[Tensor], int],
-    on_cut: Callable[[int], None] | None,
+    on_cut: Callable[[str, int], None] | None,
 ) -> Iterator[str]:
     """The characters that `choose` takes from the logits (A,) after `tokens` (T,)."""
     device = trained.model.head.weight.device
     window: int | None = None
-    for _ in range(chars):
+    for done in range(chars):
         with torch.inference_mode():
             try:
-                logits = after(trained, tokens if window is None else tokens[-window:], device)
-            except PositionRangeError:
-                if window is not None:
-                    raise
-                window = trained.experiment.training.longest
-                logits = after(trained, tokens[-window:], device)
-                if on_cut is not None:
-                    on_cut(window)
+                try:
+                    logits = after(trained, tokens if window is None else tokens[-window:], device)
+                except PositionRangeError as error:
+                    if window is not None:
+                        raise
+                    window = trained.experiment.training.longest
+                    logits = after(trained, tokens[-window:], device)
+                    if on_cut is not None:
+                        on_cut(str(error), window)
+            except PositionRangeError as error:  # of a window as short as in training: no cut would help
+                if done == 0:
+                    raise ConfigError(f"--prompt: the model cannot read it: {error}; write another one") from None
+                raise RunFailed(f"the model cannot read what it has written: {error}") from None
         number = choose(logits)
         tokens = torch.cat([tokens, torch.tensor([number])])
         yield trained.alphabet[number]

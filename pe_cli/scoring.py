@@ -62,10 +62,11 @@ def answer_losses(
     """Losses of the characters that count in each instance, given all the right ones before them.
 
     To write the likeliest character every time gives the whole answer exactly where each of its characters is the
-    likeliest after the right ones before it: one pass tells what greedy generation would write, unless the model is
-    shown its windows in pieces. Equal logits count
-    as a mistake unless the right character comes first in the alphabet, as they would be there. Where ids are drawn
-    at random, the instances take the draws of the sampler in turn.
+    likeliest after the right ones before it. So one pass tells what greedy generation would write, where the ids of a
+    character do not depend on what follows: those of `randomized`, `interpolate` and the like are of the whole window
+    here, and windows may be shown in pieces. Equal logits count as a mistake unless the right character comes first in
+    the alphabet, as they would be there. Where ids are drawn at random, the instances take the draws of the sampler in
+    turn.
     """
     count = len(targets.lengths)
     losses, right = [np.empty(0)] * count, [np.empty(0, dtype=bool)] * count
@@ -117,9 +118,11 @@ def passed(model: Transformer, text: Tensor, scored: int) -> tuple[np.ndarray, n
 
 
 def largest_fed(model: Transformer, text: Tensor) -> float:
-    """The largest id that a model is given with windows (B, T + 1)."""
-    shown = text[:, :-1] if model.encoding.piece is None else text[:, -1 - model.encoding.piece : -1]
-    return max(float(leaf.ids.max()) for leaf in model.encoding.positions(shown).leaves())
+    """The largest id that a model is given with windows (B, T + 1), of parts of a composition that see any."""
+    encoding = model.encoding
+    shown = text[:, :-1] if encoding.piece is None else text[:, -1 - encoding.piece : -1]
+    positions = encoding.positions(shown)
+    return max(float(leaf.ids.max()) for leaf in encoding.seen(positions) or positions.leaves())
 
 
 def batched(targets: Targets, batch_size: int) -> list[np.ndarray]:

@@ -84,6 +84,14 @@ def by_ratio(sums: np.ndarray, counts: np.ndarray) -> list[Estimate]:
     return [Estimate(*map(float, ends)) for ends in zip(values, values - halves, values + halves, strict=True)]
 
 
+def exact_sign(differences: np.ndarray) -> int:
+    """The sign of differences of −1, 0 and 1 where it is clear: McNemar's exact test, since so few decide."""
+    worse, better = int((differences > 0).sum()), int((differences < 0).sum())
+    if worse == better or scipy.stats.binomtest(worse, worse + better).pvalue >= 1 - CONFIDENCE:
+        return 0
+    return 1 if worse > better else -1
+
+
 def over_seeds(values: Sequence[float]) -> Estimate:
     """Mean over seeds with the interval of Student's t."""
     mean = float(np.mean(values))

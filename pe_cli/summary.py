@@ -19,6 +19,7 @@ from pe_cli.statistics import (
     UNKNOWN,
     Estimate,
     each_over_windows,
+    exact_sign,
     over_seeds,
     over_windows,
     seeds_needed,
@@ -78,13 +79,13 @@ def summarise(
     """A row for each name, strategy, length and protocol of `rows`, which has the columns of comparison.csv.
 
     `windows` has the losses of single windows with name, seed and data_hash. Intervals are over seeds (Student's t)
-    where there are several, else over windows (bootstrap). Differences are to `baseline` with `strategy`. The names in
-    `diverged` have no rank: the mean of the seeds that did not diverge would flatter them. Names in `varied` have the
-    baseline, and are ranked among those, of their own variation. Tasks have shares of right answers, too, and are
+    where some run has several, else over windows (bootstrap). Differences are to `baseline` with `strategy`. The names
+    in `diverged` have no rank: the mean of the seeds that did not diverge would flatter them. Names in `varied` have
+    the baseline, and are ranked among those, of their own variation. Tasks have shares of right answers, too, and are
     ranked by those.
     """
     scored, deciding = by_entry(windows), by_entry(decisive(windows))
-    variants = varied or {}
+    variants, several = varied or {}, several_seeds(rows)
     summary: list[dict[str, Any]] = []
     for values, group in rows.groupby(list(KEYS), sort=False):
         entry = dict(zip(KEYS, values, strict=True))
@@ -95,14 +96,16 @@ def summarise(
         differences: list[float] = []
         loss = difference = accuracy = exact_match = UNKNOWN
         if len(good) == len(group):
-            losses, loss = good["loss"].tolist(), over_runs(good, "loss")
-            accuracy, exact_match = (within_a_share(over_runs(good, key)) for key in ("accuracy", "exact_match"))
+            losses, loss = good["loss"].tolist(), over_runs(good, "loss", several)
+            accuracy, exact_match = (
+                within_a_share(over_runs(good, key, several)) for key in ("accuracy", "exact_match")
+            )
             own, other = (
                 scored.get(place(entry)),
                 scored.get(place({**entry, "name": variant.baseline, "strategy": strategy})),
             )
             if own is not None and other is not None:
-                differences, difference = paired(own, other)
+                differences, difference = paired(own, other, several)
         summary.append(
             {
                 **entry,
@@ -129,17 +132,21 @@ def summarise(
     for _, together in ranked.groupby(["length", "protocol", "variation"]):
         counted = distinct(together)
         of_each = [deciding.get(place(entry)) for entry in counted.to_dict("records")]
-        by_index = dict(zip(counted.index, ranks(of_each), strict=True))
-        by_run = dict(zip(counted["name"], by_index.values(), strict=True))
-        found |= {index: by_index.get(index, by_run[name]) for index, name in together["name"].items()}
+        alike = dict(zip(zip(counted["name"], counted["loss"], strict=True), ranks(of_each, several), strict=True))
+        found |= {index: alike[together["name"][index], together["loss"][index]] for index in together.index}
     frame["rank"] = pd.Series(found, dtype="Int64").reindex(frame.index)
     frame["seeds_needed"] = frame["seeds_needed"].astype("Int64")
     return frame[list(SUMMARY_COLUMNS)]
 
 
-def over_runs(rows: pd.DataFrame, key: str) -> Estimate:
-    """The mean over seeds; one seed has its interval over windows."""
-    if len(rows) > 1:
+def several_seeds(rows: pd.DataFrame) -> bool:
+    """Whether intervals are over seeds, for all runs: one over windows beside them would be of another thing."""
+    return bool((rows.groupby(list(KEYS))["seed"].nunique() > 1).any())
+
+
+def over_runs(rows: pd.DataFrame, key: str, several: bool) -> Estimate:
+    """The mean over seeds; where no run has several, with the interval over windows."""
+    if several:
         return over_seeds(rows[key].tolist())
     return Estimate(*(float(rows.iloc[0][name]) for name in (key, f"{key}_low", f"{key}_high")))
 
@@ -178,36 +185,42 @@ def by_entry(windows: pd.DataFrame) -> dict[tuple[Any, ...], Scored]:
     return found
 
 
-def paired(own: Scored, other: Scored) -> tuple[list[float], Estimate]:
+def paired(own: Scored, other: Scored, several: bool) -> tuple[list[float], Estimate]:
     """own − other at each seed that both have, and the mean with its interval; unknown where nothing is paired.
 
-    The interval is over seeds, or over windows where only one is shared.
+    The interval is over seeds, or over windows where no run has several.
     """
     seeds = own.shared(other)
     if not seeds:
         return [], UNKNOWN
     differences = [own.means[seed] - other.means[seed] for seed in seeds]
-    if len(seeds) > 1:
+    if several:
         return differences, over_seeds(differences)
     [seed] = seeds
     return differences, over_windows((own.losses[seed] - other.losses[seed]) * own.counts[seed], own.counts[seed])
 
 
-def ranks(entries: Sequence[Scored | None]) -> list[int]:
+def ranks(entries: Sequence[Scored | None], several: bool) -> list[int | None]:
     """1 + the number of runs that are clearly better: paired, their interval excludes zero.
 
     So runs that cannot be told apart from any better one share the first rank, and a run is never put below another
-    by chance alone. Where nothing is paired, nothing is clear.
+    by chance alone. Who cannot be paired with the run that most can be paired with has no rank.
     """
-    found = [1] * len(entries)
-    for number, own in enumerate(entries):
-        others = [index for index in range(number) if own is not None and entries[index] is not None]
-        for index, sign in zip(others, signs(own, [entries[index] for index in others]), strict=True):
-            found[number if sign > 0 else index] += abs(sign)
+    if len(entries) == 1:
+        return [1]
+    pairs = [[bool(one and other and one.shared(other)) for other in entries] for one in entries]
+    most = max(pairs, key=sum, default=[])
+    within = [number for number, paired in enumerate(most) if paired and sum(most) > 1]
+    found: list[int | None] = [1 if number in within else None for number in range(len(entries))]
+    for number in within:
+        others = [index for index in within if index < number]
+        for index, sign in zip(others, signs(entries[number], [entries[i] for i in others], several), strict=True):
+            behind = number if sign > 0 else index
+            found[behind] = (found[behind] or 0) + abs(sign)
     return found
 
 
-def signs(own: Scored | None, others: Sequence[Scored | None]) -> list[int]:
+def signs(own: Scored | None, others: Sequence[Scored | None], several: bool) -> list[int]:
     """For each other run: 1 where the own loss is clearly higher, −1 where it is clearly lower, else 0."""
     found = [0] * len(others)
     of_windows: dict[int, list[int]] = {}
@@ -215,16 +228,20 @@ def signs(own: Scored | None, others: Sequence[Scored | None]) -> list[int]:
         if own is None or other is None:
             continue
         seeds = own.shared(other)
-        if len(seeds) > 1:
+        if several and seeds:
             found[index] = sign_of(over_seeds([own.means[seed] - other.means[seed] for seed in seeds]))
         elif seeds:
             of_windows.setdefault(seeds[0], []).append(index)
     for seed, indices in of_windows.items():
         assert own is not None
         losses = np.stack([chosen.losses[seed] for index in indices if (chosen := others[index]) is not None])
-        estimates = each_over_windows((own.losses[seed] - losses) * own.counts[seed], own.counts[seed])
-        for index, estimate in zip(indices, estimates, strict=True):
-            found[index] = sign_of(estimate)
+        differences, counts = own.losses[seed] - losses, own.counts[seed]
+        if (counts == 1).all() and np.isin(differences, (-1, 0, 1)).all():  # answers, right or wrong
+            of_each = [exact_sign(row) for row in differences]
+        else:
+            of_each = [sign_of(estimate) for estimate in each_over_windows(differences * counts, counts)]
+        for index, sign in zip(indices, of_each, strict=True):
+            found[index] = sign
     return found
 
 
@@ -237,7 +254,7 @@ def orderings(summary: pd.DataFrame, windows: pd.DataFrame, varied: Mapping[str,
 
     The verdict is `same`, `reversed`, `unclear`, or `unknown` where one of the two has no rank there.
     """
-    scored = by_entry(decisive(windows))
+    scored, several = by_entry(decisive(windows)), bool((summary["seeds"] > 1).any())
     found: list[dict[str, Any]] = []
     ranked = distinct(summary[summary["rank"].notna()])
     for (length, protocol), together in ranked.groupby(["length", "protocol"]):
@@ -248,13 +265,13 @@ def orderings(summary: pd.DataFrame, windows: pd.DataFrame, varied: Mapping[str,
                 by_variation.setdefault(entry["variation"], {})[base, entry["strategy"]] = one
         configured = by_variation.pop("", {})
         for (first, one), (second, two) in combinations(configured.items(), 2):
-            [sign] = signs(one, [two])
+            [sign] = signs(one, [two], several)
             if not sign:
                 continue
             better, worse = (second, first) if sign > 0 else (first, second)
             for variation, runs in by_variation.items():
                 known = better in runs and worse in runs
-                again = signs(runs[worse], [runs[better]])[0] if known else None
+                again = signs(runs[worse], [runs[better]], several)[0] if known else None
                 verdict_there = {1: "same", -1: "reversed", 0: "unclear", None: "unknown"}[again]
                 values = (length, protocol, label(*better), label(*worse), variation, verdict_there)
                 found.append(dict(zip(ORDERING_COLUMNS, values, strict=True)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,12 +11,24 @@ import numpy as np
 
 from pe_cli.config import EvaluationConfig
 from pe_cli.evaluation import Evaluation, Measurement, window_rows
+from pe_cli.experiment import Experiment
 from pe_cli.instances import InstanceTargets, TaskData, drawn, evaluation_set, holds, targets_of
 from pe_cli.model import Transformer
 from pe_cli.protocols import Targets
 from pe_cli.scoring import answer_losses
 from pe_cli.statistics import UNKNOWN, Estimate, over_windows, share
+from pe_cli.tasks.base import Task
 from pe_cli.trained import Trained
+
+
+def longest_trained(experiment: Experiment, task: Task) -> int:
+    """The longest length of the task with windows that training had: its own; of one asked besides, 0 where none is."""
+    if not isinstance(experiment.data, str) and experiment.data["task"] == task.name:
+        return experiment.trained_length
+    shown = experiment.training.longest
+    lengths = [length for length in range(1, shown + 1) if task.lacking(length) is None]
+    fitting = bisect_right(lengths, shown, key=task.fed)
+    return lengths[fitting - 1] if fitting else 0
 
 
 class TaskEvaluation(Evaluation):
@@ -23,7 +36,7 @@ class TaskEvaluation(Evaluation):
 
     def __init__(self, trained: Trained, data: TaskData, settings: EvaluationConfig) -> None:
         self.corpus = self.data = data
-        self.train_length = trained.experiment.trained_length
+        self.train_length = longest_trained(trained.experiment, data.task)
         self.measured_lengths = settings.lengths
         self.sets: dict[int, InstanceTargets] = {}
         lengths = [length for length in settings.lengths if data.task.lacking(length) is None]

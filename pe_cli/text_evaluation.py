@@ -25,7 +25,7 @@ class TextEvaluation(Evaluation):
     def __init__(self, trained: Trained, corpus: Corpus, settings: EvaluationConfig) -> None:
         self.corpus, self.ids = corpus, corpus.ids
         self.text = Text(len(corpus.ids), corpus.held_start)
-        self.train_length = trained.experiment.trained_length
+        self.train_length = trained.experiment.training.longest
         self.measured_lengths = tuple(sorted({self.train_length, *settings.lengths}))
         super().__init__(trained, settings, max(settings.lengths))
 

@@ -67,11 +67,14 @@ def changed(then: Any, now: Any, key: str = "") -> str | None:
     return next((text for text in found if text is not None), None)
 
 
+UNFINISHED = "`pe train` with --resume goes on with it, and another run may be named instead"
+
+
 def open_trained(run: Run, device: torch.device) -> Trained:
     """The model of a run. RunError for one that has no weights yet, or weights that do not fit its config."""
     if run.status != "finished":
         advice = {"diverged": "its weights are not usable", "failed": "train it again with --force"}
-        raise RunError(f"{run.path}: this run is {run.status}: {advice.get(run.status, 'go on with --resume')}")
+        raise RunError(f"{run.path}: this run is {run.status}: {advice.get(run.status, UNFINISHED)}")
     experiment = load_experiment(run.config_text, str(run.path / "config.yaml"))
     if (difference := changed(run.info.get("computes", {}), computes(experiment))) is not None:
         raise RunError(f"{run.path / 'config.yaml'}: {difference}: put it back, or train again with --force")

@@ -132,8 +132,7 @@ class Trainer:
             if (number := interrupted()) is not None:
                 self.end("interrupted", f"stopped by a signal after step {self.step}")
                 raise Interrupted(
-                    f"stopped after step {self.step} of {config.steps}; everything is saved in "
-                    f"{self.run.path}: the same command with --resume goes on",
+                    f"stopped after step {self.step} of {config.steps}; everything is saved in {self.run.path}",
                     number,
                 )
             loss = self.one_step()

@@ -30,7 +30,8 @@ def sensitivity(protocol: str, summary: pd.DataFrame, orderings: pd.DataFrame) -
 
 def at(protocol: str, length: int, summary: pd.DataFrame, orderings: pd.DataFrame) -> Table:
     """Loss, or exact match of a task, and rank of every run under each recipe, the best as configured first."""
-    measure, best = ("exact_match", -1) if protocol == INSTANCES else ("loss", 1)
+    of_task = protocol == INSTANCES
+    measure, best = ("exact_match", -1) if of_task else ("loss", 1)
     here = summary[summary["length"] == length]
     recipes = list(dict.fromkeys([*summary["variation"], *orderings["variation"]]))
     rows: dict[str, dict[str, Any]] = {}
@@ -48,7 +49,10 @@ def at(protocol: str, length: int, summary: pd.DataFrame, orderings: pd.DataFram
         "an ordering of two runs counts where it is clear as configured: the 95 % interval of their paired difference "
         "excludes zero; orderings.csv names them all"
     )
-    return Table(f"Under other recipes at {length} characters ({protocol})", columns, shown, notes)
+    title = f"Under other recipes at {length} characters ({protocol})"
+    if of_task:  # whose lengths are no characters
+        title = f"Exact match under other recipes at length {length}"
+    return Table(title, columns, shown, notes)
 
 
 def kept(recipe: str, rows: Sequence[dict[str, Any]], orderings: pd.DataFrame) -> str:

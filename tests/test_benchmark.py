@@ -10,20 +10,26 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from command_line import TINY, pe, sets
+from command_line import TINY, pe
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 from works import cannot, ends, takes
 
-from pe_cli import benchmark, benchmark_tables, subjects
+from pe_cli import benching, benchmark, benchmark_tables, subjects
 from pe_cli.benchmark import Measured
+from pe_cli.config import EvaluationConfig, TrainingConfig
 from pe_cli.errors import PositionRangeError
 from pe_cli.peaks import peak
 from pe_cli.trained import fresh_model
 
 CPU = torch.device("cpu")
 MIB = 2**20
-SMALL = [*sets(**{key.replace(".", "__"): value for key, value in TINY.items()}), "--threads", "1", "--quiet"]
+MEASURED = {key: value for key, value in TINY.items() if key not in benching.WITHOUT_EFFECT}
+SMALL = [part for key, value in MEASURED.items() for part in ("--set", f"{key}={value}")] + [
+    "--threads",
+    "1",
+    "--quiet",
+]
 
 
 @pytest.mark.parametrize("changes", [{}, {"model.n_layers": "2", "training.length": "48"}])
@@ -105,6 +111,12 @@ def test_longer_tables_compare_the_longest_length() -> None:
         (["rope", "--baseline", "alibi"], "--baseline alibi: is not among those that are measured"),
         (["rope", "--rounds", "0"], "--rounds: must be a whole number from 1 to 1000, not '0'"),
         (["rope", "--set", "data=task:copy"], "--set data=task:copy: windows of a text are timed"),
+        (
+            ["rope", "--set", "training.steps=5"],
+            "--set training.steps=5: training.steps has no effect on what pe bench",
+        ),
+        (["rope", "--set", "training.stepz=5"], "did you mean 'steps'?"),
+        (["rope", "--set", "evaluation.scord=5"], "did you mean 'scored'?"),
         (["rope", "--lengths", "8", "--max-len", "16"], "--max-len and --lengths both say how long"),
     ],
 )
@@ -113,3 +125,22 @@ def test_what_cannot_be_measured_is_refused_and_leaves_nothing(tmp_path: Path, a
     assert done.code == 2
     assert said in done.err
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("key", EvaluationConfig.model_fields)
+def test_of_evaluation_the_lengths_alone_are_measured(tmp_path: Path, key: str) -> None:
+    value = {"protocols": "sliding", "strategies": "none"}.get(key, "8")
+    changes = {f"evaluation.{key}": value}
+    if key == "lengths":
+        benching.refuse_without_effect(changes)
+        return
+    done = pe("bench", "rope", "--set", f"evaluation.{key}={value}", "--out", tmp_path / "new")
+    assert done.code == 2
+    assert f"--set evaluation.{key}={value}: evaluation.{key} has no effect on what pe bench measures" in done.err
+    assert "evaluation.lengths alone" in done.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_keys_without_effect_are_keys() -> None:
+    known = {"name", *(f"training.{key}" for key in TrainingConfig.model_fields)}
+    assert set(benching.WITHOUT_EFFECT) <= known

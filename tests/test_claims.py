@@ -133,6 +133,14 @@ def table_of_sines(count: int, width: int, base: float) -> torch.Tensor:
         ({"runs": {}}, ["runs: names no run"]),
         ({"runs": {"alibi": 3, "rope": {}}}, ["runs.alibi: must be a block of keys, not '3'"]),
         ({"runs": {"alibi": {"encodin": "alibi"}, "rope": {}}}, ["did you mean 'encoding'?", "(runs.alibi)"]),
+        (
+            {"common": {**CLAIM["common"], "seed": 7}},
+            ["first.yaml:", "common.seed: a claim has the same seeds", "'7'", "`seeds:`", "from 1337 on", "--seeds"],
+        ),
+        (
+            {"runs": {**CLAIM["runs"], "rope": {"seed": 8, **CLAIM["runs"]["rope"]}}},
+            ["first.yaml:", "runs.rope.seed: a claim has the same seeds", "'8'", "`seeds:`", "from 1337 on"],
+        ),
         ({"runs": {**CLAIM["runs"], "t5": {"encoding": "t5"}}}, ["runs.t5: no inequality says anything of it"]),
         ({"asked": {"key": COPY}}, ["asked.key: no inequality says anything of it"]),
         ({"asked": {"key": "pydocs"}}, ["asked.key: must be a task"]),
@@ -142,7 +150,11 @@ def table_of_sines(count: int, width: int, base: float) -> torch.Tensor:
         ({"holds": ["loss(alibi + ntk, 64) < 1"]}, ["alibi is not evaluated with ntk: evaluation.strategies is none"]),
         ({"holds": ["loss(alibi, 64, sliding) < 1"]}, ["not evaluated by sliding", "is same_targets"]),
         ({"holds": ["accuracy(alibi, 64) < 1"]}, ["has no right answers"]),
-        ({"holds": ["accuracy(alibi on key, 64) < 1"]}, ["there is no task under asked: 'key'"]),
+        ({"holds": ["accuracy(alibi on key, 64) < 1"]}, ["no task under asked: 'key'; the file asks none"]),
+        (
+            {"asked": {"key": COPY}, "holds": ["accuracy(alibi on kye, 64) < 1"]},
+            ["no task under asked: 'kye'; did you mean 'key'?"],
+        ),
         ({"holds": ["neighbour_distance(alibi) < 1"]}, ["alibi has no table"]),
         ({"control": ["los(alibi, 64) < 1"]}, ["first.yaml:", "control: 'los(alibi, 64) < 1'", "mean 'loss'?"]),
         (

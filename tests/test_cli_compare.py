@@ -199,6 +199,14 @@ def test_tables_that_somebody_removed_are_made_again(folder: Path) -> None:
 # --- what is planned ---
 
 
+def test_files_of_recipes_that_are_not_compared_any_more_are_removed(folder: Path) -> None:
+    varied = ["--vary", "training.steps=5"]
+    for more, there in ((varied, True), ([], False), (varied, True)):
+        done = compare(*configs(folder, "rope", "none"), *more, "--name", "x")
+        assert done.code == 0, done
+        assert (folder / "results" / "x" / "orderings.csv").exists() == there
+
+
 def test_a_dry_run_names_the_directories_and_makes_none(folder: Path) -> None:
     paths = configs(folder, "none", "rope")
     plain, strict = (compare(*paths, "--seeds", "3", "--dry-run", *more) for more in ([], ["--json"]))

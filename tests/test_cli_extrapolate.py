@@ -225,6 +225,9 @@ def test_where_characters_look_is_measured_on_request(rope: Path) -> None:
     assert {path.name for path in rope.iterdir()} <= {*RUN_FILES}, "a new training removes all that is of the old one"
     again = extrapolate(rope, *asked, "--json").json["attention"]
     assert [float(row["entropy"]) for row in rows] == [row["entropy"] for row in again]
+    assert extrapolate(rope, "--lengths", "32", "--strategy", "none").code == 0
+    assert not (rope / "attention.csv").exists(), "tables and pictures in a run are of one evaluation"
+    assert not (rope / "attention.png").exists()
 
 
 # --- laws ---

@@ -250,12 +250,34 @@ def test_sample_goes_on_with_the_prompt(learned: Path) -> None:
 
 
 def test_sample_past_the_end_of_a_learned_table_says_so(learned: Path) -> None:
-    said = "the learned table ends here: from now on the model sees the last 16 characters"
+    said = (
+        "the learned table has 16 rows, for the ids 0 to 15; the text asks for id 16: "
+        "from now on the model sees the last 16 characters"
+    )
     within = pe("sample", "--out", learned, "--prompt", "the cat", "--chars", 10)  # the last is made from 16
     beyond = pe("sample", "--out", learned, "--prompt", "the cat", "--chars", 11)
     assert said not in within.err
     assert beyond.err.count(said) == 1
     assert (beyond.code, len(beyond.out)) == (0, 19)
+
+
+def test_what_was_written_before_the_model_cannot_go_on_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"{number} " for number in range(10, 100)) * 20, encoding="utf-8")
+    abacus = "{name: mix, parts: [rope, {name: abacus, longest: 2, max_offset: 0}]}"
+    folder = training(tmp_path, encoding=abacus, training__steps=0)
+    assert pe(*folder).code == 0
+    sample = ["sample", only_run(tmp_path), "--chars", 400, "--prompt", "12 "]
+    done, as_json = pe(*sample), pe(*sample, "--json")
+    assert done.code == as_json.code == 1
+    written = done.out.removeprefix("12 ").removesuffix("\n")
+    assert 3 <= len(written) < 400
+    assert written[-3:].isdigit()
+    why = "the model cannot read what it has written: the abacus table has 3 rows"
+    assert f"the text stops after {len(written)} of 400 characters: {why}" in done.err
+    assert as_json.json["text"] == written
+    assert as_json.json["stopped"].startswith(why)
+    assert pe("sample", only_run(tmp_path), "--chars", 1, "--prompt", "12 ", "--json").json["stopped"] is None
+    refused(pe("sample", only_run(tmp_path), "--prompt", "123"), "--prompt: the model cannot read it: the abacus table")
 
 
 def test_sample_refuses(learned: Path, tmp_path: Path) -> None:

@@ -105,6 +105,27 @@ def test_a_comparison_has_exact_matches_over_seeds_on_equal_batches(
     assert "Exact match by length" in table
 
 
+def test_a_run_that_is_asked_other_data_counts_its_training_as_that_data_counts(tmp_path: Path) -> None:
+    """A copy of n letters feeds 2 n characters: windows of 16 are n = 8. Of a text truncate gains nothing."""
+    text = tmp_path / "text.txt"
+    text.write_text(">_abcdefghij" * 100, encoding="utf-8")
+    short = ("--set", "training.length=16")
+    assert pe(*trained_on(tmp_path / "text", str(text), *short, "--quiet")).code == 0
+    asked = ("--strategy", "none,truncate", "--json")
+    done = pe("extrapolate", "--out", tmp_path / "text", "--data", "task:copy", "--lengths", "4,8,9", *asked)
+    assert done.code == 0, done.err
+    rows = {(row["strategy"], row["length"]): row for row in done.json["rows"]}
+    assert {row["train_length"] for row in rows.values()} == {8}
+    assert rows["truncate", 8]["loss"] == rows["none", 8]["loss"]
+    assert rows["truncate", 9]["loss"] != rows["none", 9]["loss"]
+    assert pe(*trained_on(tmp_path / "task", COPY, "--encoding", "rope", "--quiet")).code == 0
+    done = pe("extrapolate", "--out", tmp_path / "task", "--data", text, "--lengths", "8,32", *asked)
+    assert done.code == 0, done.err
+    rows = {(row["strategy"], row["length"]): row for row in done.json["rows"]}
+    assert {row["train_length"] for row in rows.values()} == {8}, "max_length 4 fills windows of 8 characters"
+    assert rows["truncate", 32]["gain"] == 0
+
+
 def test_a_run_of_a_text_is_asked_for_a_key(tmp_path: Path) -> None:
     assert pe(*training(tmp_path, "--quiet", training__length=32)).code == 0
     words = '{task: passkey, statement: "the cat ", filler: "sat on a mat ", key_length: 2}'

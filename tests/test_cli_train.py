@@ -197,7 +197,11 @@ def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: list[str]) -> Non
 def test_a_text_too_short_is_told_with_the_numbers(tmp_path: Path) -> None:
     base = training(tmp_path)
     (tmp_path / "text.txt").write_text("to be or not to be!!")  # 20 characters, 18 of them to train on
-    assert pe(*training(tmp_path, training__length=17, training__steps=1)).code == 0
+    short = pe(*training(tmp_path, training__length=17, training__steps=1))
+    assert short.code == 0
+    assert "warning: the validation loss is of one window of 2 characters: one of training.length 17 needs" in short.err
+    assert "as many held-out characters; there are 2\n" in short.err
+    assert "validation loss is of one window" not in pe(*training(tmp_path, training__length=2, training__steps=1)).err
     done = pe(*training(tmp_path, training__length=18))
     refused(done, str(tmp_path / "text.txt"), "training.length 18", "at least 19", "has 18", "at least 22", "has 20")
     (tmp_path / "text.txt").write_text("to be or not to be!")

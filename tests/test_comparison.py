@@ -174,6 +174,20 @@ def test_lengths_that_do_not_fit_are_said_once_for_all_configs(tmp_path: Path) -
     assert planned(*configs).notes == []
 
 
+def test_a_validation_loss_of_shorter_windows_is_said_once_for_all_configs(tmp_path: Path) -> None:
+    lengths = {"lengths": [32], "scored": 8}
+    configs = [
+        config_file(tmp_path / f"{name}.yaml", encoding=name, training={"length": 251}, evaluation=lengths)
+        for name in ("rope", "none")
+    ]
+    [note] = planned(*configs).notes
+    assert note == (
+        f"{tmp_path / 'text.txt'}: the validation loss is of one window of 250 characters: one of training.length 251 "
+        "needs as many held-out characters; there are 250"
+    )
+    assert planned(*configs, training__length="250").notes == []
+
+
 def test_the_same_training_under_the_same_name_is_refused(tmp_path: Path) -> None:
     one = config_file(tmp_path / "one" / "x.yaml", encoding="rope")
     two = config_file(tmp_path / "two" / "x.yaml", encoding="rope", evaluation={"windows": 3})

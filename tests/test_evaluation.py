@@ -276,6 +276,21 @@ def test_a_strategy_changes_nothing_up_to_the_training_length(encoding: str) -> 
         assert {**row, "strategy": "none"} == plain[row["length"]]
 
 
+@pytest.mark.parametrize("name", ["layered", "mix"])
+def test_ids_that_no_part_looks_at_are_not_the_largest(name: str) -> None:
+    """none and fox read no ids: all that reads some is kept within those of training."""
+    block = {
+        "layered": {"name": "layered", "pattern": ["rope", "none"]},
+        "mix": {"name": "mix", "parts": ["rope", "fox"]},
+    }
+    model = model_of(block[name])
+    rows = evaluation_of(model, noise(2000), block[name], lengths=[16, 61], strategies=["none", "interpolate"]).run(
+        quietly
+    )
+    largest = {(row["strategy"], row["length"]): row["largest_id"] for row in rows.extrapolation}
+    assert largest == {("none", 16): 15, ("none", 61): 60, ("interpolate", 16): 15, ("interpolate", 61): 15}
+
+
 def test_a_learned_table_is_stretched_to_any_length() -> None:
     lengths = [16, 17, 23, 31, 47, 61]
     evaluation = evaluation_of(

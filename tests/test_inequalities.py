@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pe_cli.errors import ConfigError
-from pe_cli.inequalities import Inequality, Side, Term, inequality
+from pe_cli.inequalities import Inequality, Side, Term, inequality, one_of
 
 
 def alone(*parts: Any, **more: Any) -> Side:
@@ -73,3 +73,8 @@ def test_what_cannot_be_meant_is_refused(text: str, said: str) -> None:
         inequality(text)
     assert said in str(refusal.value)
     assert text in str(refusal.value)
+
+
+def test_a_name_among_none_is_refused_with_no_empty_list() -> None:
+    with pytest.raises(ConfigError, match=r"^there is no run 'a'; there are none$"):
+        one_of("run", "a", {})

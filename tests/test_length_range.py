@@ -13,7 +13,7 @@ from command_line import info, only_run, pe, signals_at, training
 from refusals import refuses
 from safetensors.torch import load_file
 
-from pe_cli.config import resolve, to_yaml, training_identity
+from pe_cli.config import resolve, spec_of, to_yaml, training_identity
 from pe_cli.corpus import Batches
 from pe_cli.errors import CorpusError
 
@@ -169,6 +169,17 @@ def test_the_training_length_is_that_of_the_longest_window(tmp_path: Path) -> No
     assert rows["none", 16]["gain"] == pytest.approx(rows["none", 40]["loss"] - rows["none", 16]["loss"], abs=1e-6)
     assert rows["none", 48]["status"] == "undefined"
     assert (rows["repeat_last", 48]["status"], rows["repeat_last", 48]["largest_id"]) == ("ok", 39)
+
+
+def test_all_that_goes_by_the_training_length_goes_by_the_longest() -> None:
+    """Defaults of encodings, of evaluation, and what inspect shows beyond it."""
+    varying = resolve(None, {"training.length_range": "64,512"}).experiment
+    assert varying.evaluation.lengths == (512, 1024, 2048, 4096)
+    fixed = resolve(None, {"training.length": "512"}).experiment
+    ours, theirs = (spec_of(experiment, "ab") for experiment in (varying, fixed))
+    assert ours == theirs
+    asked = ["--at-length", 600, "--strategy", "window", "--set", "training.length_range=64,512", "--json"]
+    assert pe("inspect", "rope", *asked).json["train_length"] == 512
 
 
 def test_a_text_that_cannot_hold_the_longest_window_is_refused_before_any_training(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from pathlib import Path
@@ -28,6 +29,16 @@ def test_two_commands_set_everything_up() -> None:
     assert "pe compare configs/*.yaml --quick" in set_up[0]
     assert set_up[1].endswith("pytest")
     assert all("-c constraints.txt" in line for line in set_up)
+
+
+def test_the_cosines_of_two_bases_are_those_of_the_formula() -> None:
+    """Of two rows n ids apart: the mean of cos(n base^(-2i/d)) over the pairs of columns i, here over n as well."""
+    found = []
+    for base in (1000, 10000):
+        cosines = [math.cos(n * base ** (-i / 64)) for n in range(20, 128) for i in range(64)]
+        found.append(f"{sum(cosines) / len(cosines):.2f}")
+    said = "are 20 to 127 ids apart\nhave a mean cosine of {}, and {} with base 10000"
+    assert said.format(*found) in README
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -453,6 +453,20 @@ def test_open_by_directory_name_file_and_latest(tmp_path: Path, monkeypatch: pyt
     assert runs.open_run(path / "run.json").path == path
 
 
+@pytest.mark.parametrize(("start", "given"), [("", "."), ("", "run.json"), ("deeper", ".."), ("deeper", "../run.json")])
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_run_that_is_named_from_inside_has_the_name_of_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str, given: str, by_link: bool
+) -> None:
+    path = finish(tmp_path / "runs")
+    runs.point_latest(runs.open_run(path))
+    (path / "deeper").mkdir()
+    monkeypatch.chdir((path.parent / "latest" if by_link else path) / start)
+    found = runs.open_run(given).path
+    assert found.name == path.name
+    assert found.samefile(path)
+
+
 def test_not_a_run(tmp_path: Path) -> None:
     for name in ("rope", "alibi"):
         finish(tmp_path, name=name)

@@ -20,14 +20,14 @@ ALPHABET = "\n .abcdefgh"
 LENGTH = 12
 
 
-def trained(encoding: str, alphabet: str = ALPHABET) -> Trained:
+def trained(encoding: str, alphabet: str = ALPHABET, positions: str = "sequential") -> Trained:
     sizes = {
         "model.d_model": "16",
         "model.n_heads": "2",
         "model.n_layers": "2",
         "training.length": str(LENGTH),
     }
-    experiment = resolve(None, {"encoding": encoding, **sizes}).experiment
+    experiment = resolve(None, {"encoding": encoding, "positions": positions, **sizes}).experiment
     model = fresh_model(experiment, alphabet)
     return Trained(Run(Path("unused"), {}), experiment, alphabet, model.eval())
 
@@ -45,7 +45,7 @@ def test_greedy_text_is_what_the_training_path_predicts(name: str, length: int) 
     run = trained(name)
     prompt = "abc. a\nhd. eg"[:length]
     cuts: list[int] = []
-    text = "".join(sample(run, prompt, 10, greedy=True, on_cut=cuts.append))
+    text = "".join(sample(run, prompt, 10, greedy=True, on_cut=lambda why, length: cuts.append(length)))
     assert len(text) == 10
     whole = prompt + text
     try:
@@ -59,10 +59,42 @@ def test_greedy_text_is_what_the_training_path_predicts(name: str, length: int) 
 
 
 def test_a_learned_table_is_cut_beyond_its_end_and_not_before() -> None:
-    cuts: list[int] = []
+    cuts: list[tuple[str, int]] = []
     run = trained("learned")
-    stream = sample(run, "a" * (LENGTH - 1), 5, greedy=True, on_cut=cuts.append)
-    assert [(next(stream), list(cuts))[1] for _ in range(5)] == [[], [], [LENGTH], [LENGTH], [LENGTH]]
+    stream = sample(run, "a" * (LENGTH - 1), 5, greedy=True, on_cut=lambda why, length: cuts.append((why, length)))
+    why = f"the learned table has {LENGTH} rows, for the ids 0 to {LENGTH - 1}; the text asks for id {LENGTH}"
+    assert [(next(stream), list(cuts))[1] for _ in range(5)] == [[], [], *[[(why, LENGTH)]] * 3]
+
+
+def test_what_ran_out_is_said_in_its_own_words() -> None:
+    cuts: list[tuple[str, int]] = []
+    run = trained("rope", positions="{name: randomized, max_position: 14}")
+    list(sample(run, "a" * LENGTH, 4, greedy=True, on_cut=lambda why, length: cuts.append((why, length))))
+    assert cuts == [("randomized draws from 14 ids, and a window of 15 characters needs as many", LENGTH)]
+
+
+DIGITS = "\n 0123456789"
+ABACUS = "{name: abacus, longest: 2, max_offset: 0}"
+
+
+def test_a_number_too_long_for_the_model_ends_the_text_that_it_writes() -> None:
+    run = trained(ABACUS, DIGITS)
+    with torch.no_grad():
+        run.model.head.weight.zero_()
+        run.model.norm.weight.zero_()
+    stream = sample(run, " ", 5, greedy=True)  # all logits are 0: new lines
+    assert "".join(stream) == "\n" * 5
+    written: list[str] = []
+    with pytest.raises(RunFailed, match="cannot read what it has written: the abacus table has 3 rows"):
+        written.extend(sample(run, " ", 400, seed=1))
+    assert "".join(written)[-3:].isdigit()
+    assert not any("".join(written)[at : at + 3].isdigit() for at in range(len(written) - 3))
+
+
+def test_a_number_too_long_for_the_model_is_refused_in_a_prompt() -> None:
+    with pytest.raises(ConfigError, match=r"^--prompt: the model cannot read it: the abacus table has 3 rows"):
+        next(sample(trained(ABACUS, DIGITS), "12 345", 5))
+    assert len("".join(sample(trained(ABACUS, DIGITS), f"345{' ' * LENGTH}", 1))) == 1, "what is cut is not read"
 
 
 def test_equal_seeds_draw_equal_texts() -> None:

@@ -14,6 +14,7 @@ from pe_cli.statistics import (
     UNKNOWN,
     Estimate,
     each_over_windows,
+    exact_sign,
     over_seeds,
     over_windows,
     power,
@@ -239,6 +240,16 @@ def test_larger_effects_need_no_more_seeds() -> None:
     needed = [seeds_needed(differences(effect)) for effect in np.arange(0.1, 25, 0.05)]
     assert needed == sorted(needed, reverse=True)  # type: ignore[type-var]
     assert needed[-1] == 2
+
+
+@pytest.mark.parametrize(
+    ("worse", "better", "sign"),
+    [(0, 0, 0), (3, 0, 0), (5, 0, 0), (6, 0, 1), (0, 6, -1), (8, 1, 1), (7, 1, 0), (9, 9, 0)],
+)
+def test_answers_differ_clearly_by_the_exact_test_of_mcnemar(worse: int, better: int, sign: int) -> None:
+    """Five alike: 2 (1/2)^5 = 0.0625; six: 0.031; eight of nine: 20 / 512 = 0.039; seven of eight: 18 / 256 = 0.070."""
+    differences = np.array([1] * worse + [-1] * better + [0] * 200)
+    assert exact_sign(differences) == sign
 
 
 def test_a_share_has_wilsons_interval() -> None:

@@ -206,7 +206,29 @@ def test_one_seed_is_ranked_by_its_windows() -> None:
 def test_runs_on_other_characters_are_not_ranked_against_each_other() -> None:
     rows, windows = frames([row("a", 2.0), row("b", 1.0)])
     windows.loc[windows["name"] == "b", "data_hash"] = "another text"
-    assert summarise(rows, windows, "a")["rank"].tolist() == [1, 1]
+    assert summarise(rows, windows, "a")["rank"].isna().all()
+    rows, windows = frames([row("a", 2.0), row("b", 1.0), row("c", 3.0)])
+    windows.loc[windows["name"] == "b", "data_hash"] = "another text"
+    found = summarise(rows, windows, "a")
+    assert found["rank"].tolist() == [1, pd.NA, 2]
+    [_, detail] = tables(Comparison([], rows, found), [])
+    assert any(note.startswith("no rank: b: scored on other characters than most") for note in detail.notes)
+
+
+def test_a_run_of_one_seed_among_runs_of_several_has_no_interval_and_beats_nobody() -> None:
+    """Its interval would be over windows, and those of the others are over seeds."""
+    rows = [row("a", 2.0, 1), row("a", 2.4, 2), row("b", 1.0, 1), row("c", 1.0, 1), row("c", 1.41, 2)]
+    found = summary_of(rows)
+    assert (found["b"]["loss"], found["b"]["difference"]) == (1.0, -1.0)
+    assert [found["b"][key] for key in ("loss_low", "difference_low", "clear")] == [None, None, None]
+    assert [found[name]["rank"] for name in "abc"] == [2, 1, 1]
+
+
+def test_a_run_without_a_loss_has_no_gain() -> None:
+    """The mean over the seeds that are left would stand beside those of all seeds."""
+    rows = [row("a", 2.0, 1), row("a", 2.4, 2), row("b", 1.0, 1), row("b", None, 2, status="out_of_memory")]
+    [_, detail] = tables(comparison_of(rows), [])
+    assert {entry["run"]: entry["gain"] for entry in detail.rows} == {"a": 0.5, "b": None}
 
 
 def test_rounding_is_no_difference() -> None:
@@ -278,9 +300,12 @@ def test_tasks_rank_by_exact_match_and_shares_end_at_one() -> None:
 
 
 def test_tasks_of_one_seed_rank_by_the_same_instances() -> None:
+    """McNemar's exact test: of four instances no difference is clear, 2 (1/2)^4 = 0.125; of eight 2 (1/2)^8 is."""
     rows = [row(name, 1.0, protocol="instances", exact_match=share) for name, share in (("a", 0.0), ("b", 1.0))]
-    found = summary_of(rows)
-    assert (found["a"]["rank"], found["b"]["rank"]) == (2, 1)
+    all_rows, windows = frames(rows)
+    assert summarise(all_rows, windows, "a")["rank"].tolist() == [1, 1]
+    twice = pd.concat([windows, windows.assign(window=windows["window"] + 4)])
+    assert summarise(all_rows, twice, "a")["rank"].tolist() == [2, 1]
 
 
 def comparison_of(rows: list[dict[str, Any]], runs: list[dict[str, Any]] | None = None) -> Comparison:

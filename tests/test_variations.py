@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import pe
 from small_runs import config_file
 from summaries import frames, row
 
@@ -13,6 +15,7 @@ from pe_cli import reports, variations
 from pe_cli.comparison import AS_CONFIGURED, Plan, Variation, plan
 from pe_cli.errors import ConfigError
 from pe_cli.options import variation
+from pe_cli.options import variations as variations_of
 from pe_cli.summary import ORDERING_COLUMNS, Varied, orderings, summarise
 
 HALF, ADAMW = "learning_rate=0.005", "optimizer=adamw"
@@ -114,23 +117,25 @@ def test_orderings_that_are_clear_as_configured_are_followed_through_the_recipes
 
 
 def test_strategies_count_once_up_to_the_training_length_where_they_change_nothing() -> None:
-    """Else a run with many strategies would be many runs that beat the others."""
+    """Else a run with many strategies would be many runs that beat the others; a sampler moves that length on."""
     rows = [
-        row(f"{base}, {HALF}" if recipe else base, loss, length=length, strategy=strategy)
+        row(f"{base}, {HALF}" if recipe else base, loss + by * (length > 32), length=length, strategy=strategy)
         for base, loss in (("a", 2.0), ("b", 2.5), ("c", 3.0))
         for recipe in ("", HALF)
-        for length in (16, 64)
-        for strategy in ("none", "wrap", "mirror")
+        for length in (16, 32, 64)
+        for strategy, by in (("none", 0.0), ("wrap", 1e-7), ("mirror", 2e-7))
     ]
     variants = {entry["name"]: Varied(entry["name"][0], entry["name"][3:], "a") for entry in rows}
     all_rows, windows = frames(rows)
     summary = summarise(all_rows, windows, "a", (), variants)
     ranks = {(e["name"], e["length"], e["strategy"]): e["rank"] for e in reports.records(summary)}
     strategies = ("none", "wrap", "mirror")
-    assert [[ranks[name, 16, strategy] for strategy in strategies] for name in "abc"] == [[1] * 3, [2] * 3, [3] * 3]
+    for length in (16, 32):
+        found_there = [[ranks[name, length, strategy] for strategy in strategies] for name in "abc"]
+        assert found_there == [[1] * 3, [2] * 3, [3] * 3]
     assert [ranks[name, 64, "wrap"] for name in "abc"] == [1, 4, 7]
     found = orderings(summary, windows, variants)
-    assert [len(found[found["length"] == length]) for length in (16, 64)] == [3, 27]
+    assert [len(found[found["length"] == length]) for length in (16, 32, 64)] == [3, 3, 27]
     at_16, at_64 = variations.sensitivity("same_targets", summary, found)
     assert [entry["run"] for entry in at_16.rows] == ["a", "b", "c"]
     assert len(at_64.rows) == 9
@@ -170,3 +175,62 @@ def test_a_recipe_under_which_all_runs_diverge_keeps_no_ordering(found: tuple[An
 def test_a_recipe_that_gives_a_key_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="gives a key twice; each further recipe is a --vary of its own"):
         variation("training.steps=4,training.steps=5")
+
+
+@pytest.mark.parametrize("order", [("s", "t"), ("t", "s")])
+def test_a_config_called_as_another_is_under_a_recipe_is_refused(tmp_path: Path, order: tuple[str, str]) -> None:
+    """Their runs would be taken for seeds of one."""
+    names = {"s": "s", "t": "s, steps=0"}
+    paths = {file: config_file(tmp_path / f"{file}.yaml", name=name) for file, name in names.items()}
+    recipes = [AS_CONFIGURED, Variation(*variation("training.steps=0"))]
+    with pytest.raises(ConfigError) as error:
+        plan([paths[file] for file in order], {}, lambda one: {}, lambda first: None, recipes)
+    said = [f"{paths['s']} with --vary steps=0", str(paths["t"]), "would both be called 's, steps=0'", "another name"]
+    assert [part for part in said if part not in str(error.value)] == []
+
+
+def test_a_config_called_as_one_of_two_with_the_same_name_is_told_apart_is_refused(tmp_path: Path) -> None:
+    one = config_file(tmp_path / "one.yaml", name="x", encoding="rope")
+    two = config_file(tmp_path / "two.yaml", name="x", encoding="alibi")
+    composed = plan([one, two], {}, lambda one: {}, lambda first: None).runs[1].name
+    third = config_file(tmp_path / "three.yaml", name=composed, encoding="t5")
+    with pytest.raises(ConfigError, match=f"three.yaml and .*two.yaml would both be called '{composed}'"):
+        plan([one, two, third], {}, lambda one: {}, lambda first: None)
+
+
+def test_seeds_of_one_training_in_several_configs_share_a_name(tmp_path: Path) -> None:
+    configs = [config_file(tmp_path / f"{seed}.yaml", name="x", seed=seed) for seed in (1, 2)]
+    assert [run.name for run in plan(configs, {}, lambda one: {}, lambda first: None).runs] == ["x", "x"]
+
+
+def test_recipes_that_would_be_called_alike_are_called_by_their_whole_keys() -> None:
+    texts = ["encoding.depth=2", "training.steps=5", "data.depth=2", "encoding.depth=3", "training.steps=5"]
+    assert [name for name, _ in variations_of(texts)] == [
+        "encoding.depth=2", "steps=5", "data.depth=2", "depth=3",
+    ]  # fmt: skip
+    [(name, changes)] = variations_of(["encoding.depth=2"])
+    assert (name, changes) == ("depth=2", {"encoding.depth": "2"})
+
+
+def test_recipes_with_equal_last_keys_are_two_for_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(json.dumps({"data": {"task": "dyck", "max_length": 8}, "encoding": "tree"}), encoding="utf-8")
+    recipes = [part for key in ("encoding", "data") for part in ("--vary", f"{key}.depth=2")]
+    done = pe("compare", path, *recipes, "--out", tmp_path, "--dry-run", "--json")
+    assert [run["name"] for run in done.json["runs"]] == ["s", "s, encoding.depth=2", "s, data.depth=2"]
+
+
+def test_the_table_of_a_task_says_what_it_measures_and_not_in_characters() -> None:
+    shares = {"": (0.9, 0.5), HALF: (0.4, 0.8)}
+    rows = [
+        row(f"{base}, {recipe}" if recipe else base, 1.0, protocol="instances", length=6, exact_match=share)
+        for recipe, pair in shares.items()
+        for base, share in zip("ab", pair, strict=True)
+    ]
+    variants = {entry["name"]: Varied(entry["name"][0], entry["name"][3:], "a") for entry in rows}
+    all_rows, windows = frames(rows)
+    windows = windows.assign(right_chars=8, scored_chars=8)
+    summary = summarise(all_rows, windows, "a", (), variants)
+    [table] = variations.sensitivity("instances", summary, orderings(summary, windows, variants))
+    assert table.title == "Exact match under other recipes at length 6"
+    assert [entry["value "] for entry in table.rows] == [0.9, 0.5]

@@ -85,6 +85,9 @@ class Wrapper(PositionEncoding):
         inner = self.inner.map(function)
         return self if inner is self.inner else replace_modules(self, inner=inner)
 
+    def seen(self, positions: Positions) -> list[Positions]:
+        return self.inner.seen(positions)
+
     def trained_length(self, train_length: int) -> int:
         return self.inner.trained_length(train_length)
 
@@ -256,6 +259,9 @@ class Composition(PositionEncoding):
             return self
         return replace_modules(self, parts=nn.ModuleList(changed))
 
+    def seen(self, positions: Positions) -> list[Positions]:
+        return [leaf for part, own in zip(self.members(), positions.parts, strict=True) for leaf in part.seen(own)]
+
     def trained_length(self, train_length: int) -> int:
         return min(part.trained_length(train_length) for part in self.members())
 
@@ -263,8 +269,7 @@ class Composition(PositionEncoding):
         return self.by_part([part.numbers(length) for part in self.members()])
 
     def numbers_at(self, positions: Positions) -> dict[str, Tensor]:
-        pairs = zip(self.members(), positions.parts, strict=True)
-        return self.by_part([part.numbers_at(own) for part, own in pairs])
+        return self.by_part([p.numbers_at(own) for p, own in zip(self.members(), positions.parts, strict=True)])
 
     def by_part(self, facts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Those of each part, under its name; parts of one name are counted from 1."""

@@ -207,6 +207,10 @@ class PositionEncoding(nn.Module):
         """This encoding with `function` applied to each simple encoding in it."""
         return function(self)
 
+    def seen(self, positions: Positions) -> list[Positions]:
+        """The ids of its parts, without those of parts that look at none."""
+        return [] if self.sees is Sees.NOTHING else positions.leaves()
+
     def trained_length(self, train_length: int) -> int:
         """The longest window that needs nothing new: no id that training could not show, where ids have a meaning by
         themselves, else no such distance. Without a sampler: the training length, or the rows of a table."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import PositiveInt
+from pydantic import Field
 from torch import Tensor
 
 from pe_cli.encodings.views import Positions
 from pe_cli.samplers.base import Ranged
 from pe_cli.samplers.registry import register
 from pe_cli.seeds import seeded
+
+MOST_DRAWS = 1000
+"""Each is an evaluation of its own: more is a slip of the keyboard."""
 
 
 @register
@@ -33,7 +36,7 @@ class Randomized(Ranged):
     class Options(Ranged.Options):
         per: Literal["batch", "example"] = "batch"
         """Whether the windows of a training batch share their ids, as in the released code."""
-        evaluation_draws: PositiveInt = 3
+        evaluation_draws: Annotated[int, Field(gt=0, le=MOST_DRAWS)] = 3
         """Over how many draws a loss in evaluation is averaged."""
 
     def longest(self) -> int:

@@ -42,7 +42,7 @@ class TaskOptions(Section):
     """The options that every task has."""
 
     min_length: Length = 1
-    """Training draws the length of every instance evenly from here ..."""
+    """Training draws one length for all instances of a batch, evenly from here ..."""
     max_length: Length = 20
     """... to here. Evaluation goes beyond."""
 

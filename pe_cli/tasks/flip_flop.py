@@ -34,7 +34,7 @@ class FlipFlop(Task):
 
     class Options(TaskOptions):
         min_length: Length = 2
-        """Training draws the length of every instance evenly from here ..."""
+        """Training draws one length for all instances of a batch, evenly from here ..."""
         distribution: Literal["in_distribution", "sparse", "dense"] = "in_distribution"
         """How many instructions are ignored: 80, 98 or 10 of 100. A run trained on one can be asked another."""
 

@@ -37,7 +37,7 @@ class Passkey(Task):
 
     class Options(TaskOptions):
         min_length: Length = 48
-        """Training draws the length of every instance evenly from here ..."""
+        """Training draws one length for all instances of a batch, evenly from here ..."""
         max_length: Length = 128
         """... to here, in characters. Evaluation goes beyond."""
         key_length: int = Field(default=5, ge=1, le=64)

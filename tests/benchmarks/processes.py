@@ -26,7 +26,7 @@ from pe_cli.tables import Column
 from pe_cli.versions import machine
 
 CONFIGS = [str(Path(__file__).parents[2] / "configs" / f"{name}.yaml") for name in ("rope", "alibi", "t5", "learned")]
-SEEDS, COMPARED_STEPS = 2, 100
+SEEDS, COMPARED_STEPS, COMPARED_LENGTH = 2, 100, 512
 FEW, MANY = 50, 350
 STARTS = ["--version", "--help", "list", "list encodings", "inspect alibi --length 8", "train --set training.steps=1"]
 COLUMNS = [
@@ -67,7 +67,8 @@ def comparing(rounds: int) -> Table:
         f"one after another, {threads} threads each": ["--jobs", "1", "--threads", threads],
         f"as pe compare does on {cores} cores": [],
     }
-    one = ["compare", *CONFIGS, "--seeds", str(SEEDS), "--set", f"training.steps={COMPARED_STEPS}", "--quiet"]
+    sizes = ["--seeds", str(SEEDS), "--set", f"training.steps={COMPARED_STEPS}", "--max-len", str(COMPARED_LENGTH)]
+    one = ["compare", *CONFIGS, *sizes, "--quiet"]
     found: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, options in ways.items():
@@ -75,7 +76,7 @@ def comparing(rounds: int) -> Table:
                 found[way].append(seconds([*one, *options], folder))
     ratio = median(apart / together for apart, together in zip(*found.values(), strict=True))
     runs = len(CONFIGS) * SEEDS
-    title = f"A comparison of {runs} runs of {COMPARED_STEPS} steps, evaluated up to 4096 characters"
+    title = f"A comparison of {runs} runs of {COMPARED_STEPS} steps, evaluated up to {COMPARED_LENGTH} characters"
     return Table(
         title, COLUMNS, shown(found), [f"times as quick: {ratio:.2f}, the median of the ratios of single turns"]
     )

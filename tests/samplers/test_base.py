@@ -11,6 +11,7 @@ from sampled import BLOCKS, WINDOW, evaluated_ids, sampled, tokens, trained_ids
 from torch import Tensor
 
 from pe_cli import samplers, strategies
+from pe_cli.config import resolve
 from pe_cli.encodings import registry
 from pe_cli.encodings.base import PositionEncoding, Sees
 from pe_cli.errors import ConfigError
@@ -205,3 +206,24 @@ def test_every_encoding_takes_the_ids_of_a_sampler_or_says_why_not(name: str) ->
 def test_parts_that_take_no_ids_between_whole_numbers_are_refused_too() -> None:
     with pytest.raises(ConfigError, match=r"^positions: scaled .* mean nothing to mix$"):
         sampled("scaled", {"name": "mix", "parts": ["rope", "t5"]})
+
+
+WHOLE = [
+    (cls.name, option)
+    for cls in samplers.catalogue()
+    for option, field in cls.Options.model_fields.items()
+    if field.annotation is int
+]
+
+
+@pytest.mark.parametrize(("name", "option"), WHOLE)
+@pytest.mark.parametrize("count", [0, 2**24 + 1, 10**9])
+def test_a_count_that_no_one_means_is_refused_by_key(name: str, option: str, count: int) -> None:
+    if (option, count) == ("start", 0):
+        return
+    with pytest.raises(ConfigError, match=rf"--set positions\.{option}={count}: positions"):
+        resolve(None, {"positions": name, f"positions.{option}": str(count)})
+
+
+def test_every_sampler_with_counts_is_among_them() -> None:
+    assert {("randomized", "evaluation_draws"), ("randomized", "max_position"), ("shifted", "shifts")} <= set(WHOLE)

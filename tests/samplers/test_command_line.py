@@ -100,8 +100,12 @@ def test_a_sampler_is_named_in_every_row(randomized: Path) -> None:
 
 
 def test_text_goes_on_from_random_ids(randomized: Path) -> None:
-    texts = {pe("sample", randomized, "--chars", "20", "--prompt", "the cat", "--quiet").out for _ in range(2)}
-    assert len(texts) == 1
+    sample = ["sample", randomized, "--prompt", "the cat", "--chars"]
+    first, second, long = (pe(*sample, count) for count in (20, 20, 60))
+    assert first.out == second.out
+    assert (first.code, len(first.out)) == (0, len("the cat") + 20 + 1)
+    said = "randomized draws from 64 ids, and a window of 65 characters needs as many: from now on the model sees"
+    assert (long.code, long.err.count(said), long.err.count("table")) == (0, 1, 0)
 
 
 def test_ids_of_a_sampler_can_be_inspected() -> None:

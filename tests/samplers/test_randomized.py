@@ -92,3 +92,9 @@ def test_a_loss_is_the_mean_of_the_losses_of_the_draws() -> None:
 def test_too_few_ids_for_a_window_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"^positions\.max_position: 15 ids are too few .* of 16 characters; 16"):
         sampled({**BLOCK, "max_position": 15})
+
+
+def test_draws_of_evaluation_are_at_most_a_thousand() -> None:
+    assert len(sampled({**BLOCK, "evaluation_draws": 1000}).draws(20)) == 1000
+    with pytest.raises(ConfigError, match=r"evaluation_draws: must be less than or equal to 1000, not 1001"):
+        sampled({**BLOCK, "evaluation_draws": 1001})
