@@ -142,15 +142,16 @@ def plan(
             refused.append(Refused(path, recipe + (str(error) if named else f"{path}: {error}")))
             continue
         good.append((path, variation, experiment, training_identity(experiment, corpus.data_hash)))
-    identities: dict[tuple[str, str], set[str]] = {}
-    for _, variation, experiment, identity in good:
-        identities.setdefault((experiment.name, variation.text), set()).add(identity)
+    first: dict[Path, str] = {}  # what tells configs of one name apart is the same under every variation
+    identities: dict[str, set[str]] = {}
+    for path, _, experiment, identity in good:
+        identities.setdefault(experiment.name, set()).add(first.setdefault(path, identity))
     asked = seeds(good[0][2].seed) if good else None
     runs: dict[str, Planned] = {}
     called_so: dict[str, tuple[tuple[str, str, str], str]] = {}
     for path, variation, experiment, identity in good:
-        alone = len(identities[experiment.name, variation.text]) == 1
-        base = experiment.name if alone else f"{experiment.name}-{identity}"
+        alone = len(identities[experiment.name]) == 1
+        base = experiment.name if alone else f"{experiment.name}-{first[path]}"
         name = f"{base}, {variation.text}" if variation.text else base
         # tables and seeds go by the name: what is composed may be what another config calls itself
         made = (experiment.name, identity, variation.text)

@@ -198,6 +198,16 @@ def test_a_config_called_as_one_of_two_with_the_same_name_is_told_apart_is_refus
         plan([one, two, third], {}, lambda one: {}, lambda first: None)
 
 
+def test_configs_of_one_name_are_known_again_under_every_recipe(tmp_path: Path) -> None:
+    """Differences and orderings go by the name as configured; the digits of a varied training are others."""
+    configs = [config_file(tmp_path / f"{one}.yaml", name="x", encoding=one) for one in ("rope", "alibi")]
+    recipes = [AS_CONFIGURED, Variation(*variation("training.steps=0"))]
+    found = plan(configs, {}, lambda one: {}, lambda first: None, recipes).runs
+    assert [run.base for run in found] == [found[0].base, found[1].base] * 2
+    assert found[2].name == f"{found[0].name}, steps=0"
+    assert found[0].base != found[1].base
+
+
 def test_seeds_of_one_training_in_several_configs_share_a_name(tmp_path: Path) -> None:
     configs = [config_file(tmp_path / f"{seed}.yaml", name="x", seed=seed) for seed in (1, 2)]
     assert [run.name for run in plan(configs, {}, lambda one: {}, lambda first: None).runs] == ["x", "x"]
