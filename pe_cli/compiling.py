@@ -13,8 +13,9 @@ from torch import Tensor
 from pe_cli.experiment import TrainingConfig
 from pe_cli.model import Transformer
 
-COMPILE_FROM = 40_000_000
-"""Characters of training from which compiling pays back on a CPU."""
+COMPILE_FROM = 5_000_000
+"""Characters of training from which compiling pays back on a CPU: twice those of rope, the first time, in
+results/benchmarks/processes.md, since other encodings compile longer."""
 MOST_FORMS = 1000
 """Beyond as many forms of one function torch stops compiling it, without an error."""
 Note = Callable[[str], None]
