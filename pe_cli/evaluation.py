@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pe_cli import strategies
+from pe_cli import statistics, strategies
 from pe_cli.config import EvaluationConfig
 from pe_cli.encodings.base import PositionEncoding
 from pe_cli.errors import PositionRangeError, StrategyRefused
@@ -75,6 +75,7 @@ class Evaluation(ABC):
 
     def __init__(self, trained: Trained, settings: EvaluationConfig, longest: int) -> None:
         """`longest`: the most characters that the model will be fed at once."""
+        statistics.load()
         self.trained, self.asked = trained, settings.strategies
         self.shown = trained.experiment.training.longest
         self.known: dict[tuple[str, int, str], Measurement] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,12 @@ class Estimate(NamedTuple):
 
 
 UNKNOWN = Estimate(np.nan, np.nan, np.nan)
+
+
+def load() -> None:
+    """The parts of scipy, before there is little memory: the OpenBLAS within them waits for ever where there is none."""
+    for part in ("special", "stats"):
+        import_module(f"scipy.{part}")
 
 
 def over_windows(sums: np.ndarray, counts: np.ndarray) -> Estimate:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,3 +182,18 @@ def test_the_alphabet_of_the_stand_in_costs_what_it_says() -> None:
     model = KnownLoss(lambda seen: math.log(len(ALPHABET)))
     logits = model(torch.zeros(1, 3, dtype=torch.long))
     assert torch.allclose(logits, torch.zeros(1, 3, len(ALPHABET)), atol=1e-6)
+
+
+def test_statistics_are_loaded_before_memory_is_needed() -> None:
+    """The OpenBLAS that comes with them waits for ever where there is no memory."""
+    code = """
+import sys
+from stand_in import evaluation_of, model_of, noise
+assert "scipy.stats" not in sys.modules and "scipy.special" not in sys.modules
+evaluation_of(model_of("rope"), noise(2000), "rope")
+assert "scipy.stats" in sys.modules and "scipy.special" in sys.modules
+"""
+    support = Path(__file__).parent / "support"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(support), str(support.parents[1])])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -35,9 +35,10 @@ WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if
 LITTLE_MEMORY = """
 import os, resource, sys
 import numpy
-from pe_cli import commands, plots
+from pe_cli import commands, plots, statistics
 from matplotlib.backends import backend_agg
 from pe_cli.cli import main
+statistics.load()
 numpy.linalg.inv(numpy.eye(300)) @ numpy.eye(300)  # OpenBLAS takes its memory once, and ends the process without it
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + 80_000_000, resource.RLIM_INFINITY))
