@@ -36,7 +36,7 @@ UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 
 def load() -> None:
-    """The parts of scipy, before there is little memory: the OpenBLAS within them waits for ever where there is none."""
+    """The parts of scipy, while there is memory: the OpenBLAS within them waits for ever where there is none."""
     for part in ("special", "stats"):
         import_module(f"scipy.{part}")
 
