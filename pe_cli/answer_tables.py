@@ -9,7 +9,7 @@ import pandas as pd
 
 from pe_cli.documents import Table
 from pe_cli.protocols import INSTANCES
-from pe_cli.reports import PROTOCOLS, by_length, interval, label, last_with, reasons, records, scope
+from pe_cli.reports import PROTOCOLS, by_length, interval, label, last_with, reasons, records, scope, several_seeds
 from pe_cli.tables import Column
 
 RUN = (
@@ -77,10 +77,11 @@ def longest(length: int, rows: pd.DataFrame, summary: pd.DataFrame) -> Table:
     here = summary[summary["length"] == length]
     at_length = records(here.sort_values(["exact_match", "loss"], ascending=[False, True]))
     table = [{**entry, "run": label(entry["name"], entry["strategy"])} for entry in at_length]
-    several = bool((summary["seeds"] > 1).any())
+    several = several_seeds(summary)
+    clear = "the 95 % interval of the paired difference excludes zero" if several else "McNemar's exact test, at 5 %"
     notes = [
-        "rank: 1 + the number of runs whose answers are clearly more often right: the 95 % interval of the paired "
-        "difference excludes zero; runs that no other one beats clearly share the first",
+        f"rank: 1 + the number of runs whose answers are clearly more often right: {clear}; runs that no other one "
+        "beats clearly share the first",
         "intervals: over seeds (Student's t)" if several else "intervals: over instances, one seed",
         *reasons(records(rows[rows["status"] != "refused"])),
     ]

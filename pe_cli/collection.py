@@ -91,8 +91,7 @@ def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]
     files.write_csv(folder / "comparison.csv", reports.records(comparison.rows), ROW_COLUMNS)
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
     if comparison.orderings is None:
-        with files.failing("remove", folder / "orderings.csv"):
-            (folder / "orderings.csv").unlink(missing_ok=True)  # an older one would be of recipes that are not here
+        files.remove(folder / "orderings.csv")  # an older one would be of recipes that are not here
     else:
         files.write_csv(folder / "orderings.csv", reports.records(comparison.orderings), ORDERING_COLUMNS)
     files.write_text(folder / "comparison.md", document(title, tables(comparison, facts)))
@@ -114,8 +113,7 @@ def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
     pictures = []
     for name, rows in parts.items():
         picture = folder / name
-        with files.failing("remove", picture):
-            picture.unlink(missing_ok=True)  # an older one would show other numbers
+        files.remove(picture)  # an older one would show other numbers
         if (rows["status"] == "ok").any():
             plots.plot_comparison(rows, picture, title, diverged(comparison.runs))
             pictures.append(picture)

@@ -190,10 +190,9 @@ def _fitted(experiment: Experiment, stated: Stated) -> Experiment:
     """The experiment with the evaluation that follows from the training length or the task, where none was stated."""
     experiment = _fitted_to_data(experiment, stated)
     evaluation, length = experiment.evaluation, experiment.training.length
-    longest = experiment.training.longest
     fitting: dict[str, Any] = {}
     if "lengths" not in evaluation.model_fields_set:
-        fitting["lengths"] = doubled_lengths(longest)
+        fitting["lengths"] = doubled_lengths(experiment.training.longest)
     if "scored" not in evaluation.model_fields_set:
         fitting["scored"] = min(evaluation.scored, length)
     elif evaluation.scored > length:

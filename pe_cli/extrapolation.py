@@ -82,8 +82,7 @@ def write(evaluation: Evaluation, tables: Tables, warn: Callable[[str], None]) -
     """
     path = evaluation.trained.run.path
     for old in (MADE_FROM, "attention.csv", "attention.png"):
-        with files.failing("remove", path / old):
-            (path / old).unlink(missing_ok=True)
+        files.remove(path / old)
     files.write_csv(path / "windows.csv", tables.windows, WINDOW_COLUMNS)
     files.write_csv(path / "positions.csv", tables.positions, POSITION_COLUMNS)
     files.write_csv(path / "extrapolation.csv", tables.extrapolation, COLUMNS)
@@ -130,8 +129,7 @@ def draw(evaluation: Evaluation, tables: Tables) -> list[Path]:
     run = evaluation.trained.run.path
     picture, by_place = run / "extrapolation.png", run / "positions.png"
     for path in (picture, by_place):
-        with files.failing("remove", path):
-            path.unlink(missing_ok=True)  # an older one would show other numbers
+        files.remove(path)  # an older one would show other numbers
     plots.plot_extrapolation(pd.DataFrame(tables.extrapolation, columns=list(COLUMNS)), picture, title(evaluation))
     places = pd.DataFrame(tables.positions, columns=list(POSITION_COLUMNS))
     shown = position_plots.whole(places.assign(train_length=evaluation.train_length))
@@ -156,8 +154,7 @@ def draw_attention(evaluation: TextEvaluation, found: Attended) -> Path:
     """attention.png. RunError where it cannot be drawn: the rows are there."""
     trained = evaluation.trained
     path = trained.run.path / "attention.png"
-    with files.failing("remove", path):
-        path.unlink(missing_ok=True)  # an older one would show other numbers
+    files.remove(path)  # an older one would show other numbers
     table = report_attention(evaluation, found)
     attention_plots.plot_attention(
         pd.DataFrame(found.rows, columns=list(attended.COLUMNS)),

@@ -166,6 +166,12 @@ def failing(verb: str, path: Path) -> Iterator[None]:
         raise RunError(f"cannot {verb} {os.path.abspath(path)}: {cause}") from error
 
 
+def remove(path: Path) -> None:
+    """Remove a file, if it is there. RunError with the file and the cause."""
+    with failing("remove", path):
+        path.unlink(missing_ok=True)
+
+
 def remove_temporaries(path: Path) -> None:
     """Remove what killed writers of `path` left. Only for the one process that may write `path`."""
     for temporary in _temporaries(path):

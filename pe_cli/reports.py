@@ -175,7 +175,7 @@ def longest(protocol: str, length: int, rows: pd.DataFrame, summary: pd.DataFram
                 "difference_interval": interval(entry, "difference", "+.3f"),
             }
         )
-    several = bool((summary["seeds"] > 1).any())
+    several = several_seeds(summary)
     columns = list(LONGEST)
     for after, column in OVER_SEEDS.items() if several else ():
         columns.insert([column.key for column in columns].index(after) + 1, column)
@@ -208,6 +208,11 @@ def differences(length: int, summary: pd.DataFrame) -> str:
         f"difference: loss - loss of {baseline}, on the same characters at the same seed; clearly better or worse: its "
         "95 % interval excludes zero"
     )
+
+
+def several_seeds(summary: pd.DataFrame) -> bool:
+    """Whether intervals are over seeds."""
+    return bool((summary["seeds"] > 1).any())
 
 
 def label(name: str, strategy: str) -> str:

@@ -129,8 +129,7 @@ class Run:
 
     def drop_previous(self) -> None:
         """The last state is whole, and nothing will follow it."""
-        with files.failing("remove", self.path / PREVIOUS):
-            (self.path / PREVIOUS).unlink(missing_ok=True)
+        files.remove(self.path / PREVIOUS)
 
     def save_weights(self, tensors: Mapping[str, Tensor]) -> None:
         """Write model.safetensors."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pe_cli.reports import distinct, label
+from pe_cli.reports import distinct, label, several_seeds
 from pe_cli.statistics import (
     UNKNOWN,
     Estimate,
@@ -85,7 +85,9 @@ def summarise(
     ranked by those.
     """
     scored, deciding = by_entry(windows), by_entry(decisive(windows))
-    variants, several = varied or {}, several_seeds(rows)
+    variants = varied or {}
+    # one interval over windows beside some over seeds would be of another thing
+    several = bool((rows.groupby(list(KEYS))["seed"].nunique() > 1).any())
     summary: list[dict[str, Any]] = []
     for values, group in rows.groupby(list(KEYS), sort=False):
         entry = dict(zip(KEYS, values, strict=True))
@@ -137,11 +139,6 @@ def summarise(
     frame["rank"] = pd.Series(found, dtype="Int64").reindex(frame.index)
     frame["seeds_needed"] = frame["seeds_needed"].astype("Int64")
     return frame[list(SUMMARY_COLUMNS)]
-
-
-def several_seeds(rows: pd.DataFrame) -> bool:
-    """Whether intervals are over seeds, for all runs: one over windows beside them would be of another thing."""
-    return bool((rows.groupby(list(KEYS))["seed"].nunique() > 1).any())
 
 
 def over_runs(rows: pd.DataFrame, key: str, several: bool) -> Estimate:
@@ -254,7 +251,7 @@ def orderings(summary: pd.DataFrame, windows: pd.DataFrame, varied: Mapping[str,
 
     The verdict is `same`, `reversed`, `unclear`, or `unknown` where one of the two has no rank there.
     """
-    scored, several = by_entry(decisive(windows)), bool((summary["seeds"] > 1).any())
+    scored, several = by_entry(decisive(windows)), several_seeds(summary)
     found: list[dict[str, Any]] = []
     ranked = distinct(summary[summary["rank"].notna()])
     for (length, protocol), together in ranked.groupby(["length", "protocol"]):

@@ -38,7 +38,7 @@ class StickBreaking(PositionEncoding):
         """Whether what is left over goes to the character's own value. The paper's equation leaves it out."""
 
     def weights(self, scores: Tensor, allowed: Tensor, block: Block) -> Tensor:
-        past = allowed & (block.offset > 0) if self.options.nearest == "previous" else allowed
+        past = allowed & block.by_offset(lambda offset: offset > 0) if self.options.nearest == "previous" else allowed
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         left = F.logsigmoid(-scores).masked_fill(~past, 0.0)  # ln(1 − β), and nothing taken by hidden keys
         later = left[..., 1:].flip(-1).cumsum(dim=-1).flip(-1)  # over t > j, near keys first
