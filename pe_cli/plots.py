@@ -120,7 +120,7 @@ def _answers_by_length(drawn: Sequence[Curve], title: str) -> Figure:
     figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
     if handles:
         words = ["\n".join(labels[label]) for label in handles]
-        figure.legend(handles.values(), words, loc="outside right upper", handlelength=3.2)
+        figure.legend(handles.values(), words, loc="outside right upper", handlelength=5)
     figure.supxlabel("\n".join(notes), x=0.01, ha="left", linespacing=1.35, **_SMALL)
     return figure
 
@@ -159,7 +159,7 @@ def _losses_by_length(drawn: Sequence[Curve], title: str) -> Figure:
     figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
     if handles:
         words = ["\n".join(labels[label]) for label in handles]
-        figure.legend(handles.values(), words, loc="outside right upper", handlelength=3.2)
+        figure.legend(handles.values(), words, loc="outside right upper", handlelength=5)
     else:
         panels[0, 0].set_yticks([])
         panels[0, 0].text(0.5, 0.5, "nothing to draw", transform=panels[0, 0].transAxes, ha="center")
@@ -208,7 +208,7 @@ def _run(
             axes.set_ylabel("loss, logarithmic")
     for axes in (by_step, *by_length):
         if axes.get_legend_handles_labels()[1]:
-            axes.legend(loc="best", frameon=True, framealpha=0.85, edgecolor="none", handlelength=3.0)
+            axes.legend(loc="best", frameon=True, framealpha=0.85, edgecolor="none", handlelength=5)
     figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
     figure.supxlabel("\n".join(notes), x=0.01, ha="left", linespacing=1.35, **_SMALL)
     return figure
