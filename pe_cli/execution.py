@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
@@ -229,6 +229,7 @@ def when_free(planned: Planned, settings: Settings, sender: Sender, received: Ca
             if not told:
                 sender.note(f"{busy}; this waits for it")
                 told = True
+        settings = replace(settings, force=False)  # two that force the same run would begin it again in turns
         time.sleep(WAITING_SECONDS)
         if (number := received()) is not None:
             raise Interrupted("stopped while it waited for another process", number)

@@ -207,13 +207,13 @@ def create(root: Path, name: str, identity: str, seed: int, *, force: bool, resu
 def alone(run: Run) -> Iterator[None]:
     """For an evaluation: nobody else writes in the directory meanwhile, or has trained the run again before.
 
-    RunError where that is not so, or nothing can be written at all.
+    Busy where that is not so, RunError where nothing can be written at all.
     """
     files.writable(run.path, RUN_FILES)
     lock = acquire(run.path, _LOCK_SECONDS)
     try:
         if _read_info(run.path).get("weight_sha256") != run.info.get("weight_sha256"):
-            raise RunError(f"{run.path.absolute()} has been trained again since it was opened: begin again")
+            raise Busy(f"another process has trained this run again since it was opened: {run.path.absolute()}")
         _tidy(run.path)
         yield
     finally:

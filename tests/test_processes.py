@@ -97,11 +97,12 @@ def test_of_two_equal_comparisons_begun_at_once_one_is_made(tmp_path: Path) -> N
     assert pe(*asked).code == 0
 
 
-def test_two_comparisons_at_once_that_share_a_run_train_it_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--force"]], ids=["as it comes", "forced"])
+def test_two_comparisons_at_once_that_share_a_run_train_it_once(more: list[str], tmp_path: Path) -> None:
     """The second one waits for the run, and tells of it what the first one tells."""
     config = config_file(tmp_path / "slow.yaml", encoding="rope", training={"steps": 200})
     names = ["first", "second"]
-    shared = ["--jobs", 1, "--threads", 1, "--out", tmp_path / "out"]
+    shared = ["--jobs", 1, "--threads", 1, "--out", tmp_path / "out", *more]
     done = together(tmp_path, [["compare", config, "--name", name, *shared] for name in names])
     assert [one.code for one in done] == [0, 0]
     assert sum("another process is training or evaluating this run" in one.err for one in done) == 1
