@@ -227,7 +227,7 @@ def when_free(planned: Planned, settings: Settings, sender: Sender, received: Ca
             return train_and_evaluate(planned, settings, sender, received)
         except Busy as busy:
             if not told:
-                sender.note(f"{busy}; this waits for it")
+                sender.note(f"{busy}; this waits, and then uses what is there")
                 told = True
         settings = replace(settings, force=False)  # two that force the same run would begin it again in turns
         time.sleep(WAITING_SECONDS)

@@ -213,7 +213,7 @@ def alone(run: Run) -> Iterator[None]:
     lock = acquire(run.path, _LOCK_SECONDS)
     try:
         if _read_info(run.path).get("weight_sha256") != run.info.get("weight_sha256"):
-            raise Busy(f"another process has trained this run again since it was opened: {run.path.absolute()}")
+            raise Busy(f"{run.path.absolute()} has been trained again since it was opened: begin again")
         _tidy(run.path)
         yield
     finally:
