@@ -65,31 +65,40 @@ def continuation(
     on_cut: Callable[[str, int], None] | None,
 ) -> Iterator[str]:
     """The characters that `choose` takes from the logits (A,) after `tokens` (T,)."""
-    device = trained.model.head.weight.device
     window: int | None = None
     for done in range(chars):
-        with torch.inference_mode():
-            try:
-                try:
-                    logits = after(trained, tokens if window is None else tokens[-window:], device)
-                except PositionRangeError as error:
-                    if window is not None:
-                        raise
-                    window = trained.experiment.training.longest
-                    logits = after(trained, tokens[-window:], device)
-                    if on_cut is not None:
-                        on_cut(str(error), window)
-            except PositionRangeError as error:  # of a window as short as in training: no cut would help
-                if done == 0:
-                    raise ConfigError(f"--prompt: the model cannot read it: {error}; write another one") from None
-                raise RunFailed(f"the model cannot read what it has written: {error}") from None
+        try:
+            logits, window = next_logits(trained, tokens, window, on_cut)
+        except PositionRangeError as error:  # of a window as short as in training: no cut would help
+            if done == 0:
+                raise ConfigError(f"--prompt: the model cannot read it: {error}; write another one") from None
+            raise RunFailed(f"the model cannot read what it has written: {error}") from None
         number = choose(logits)
         tokens = torch.cat([tokens, torch.tensor([number])])
         yield trained.alphabet[number]
 
 
-def after(trained: Trained, tokens: Tensor, device: torch.device) -> Tensor:
+def next_logits(
+    trained: Trained, tokens: Tensor, window: int | None, on_cut: Callable[[str, int], None] | None
+) -> tuple[Tensor, int | None]:
+    """Logits (A,) after the last `window` of `tokens` (T,), and the window from now on; None: all of them."""
+    if window is not None:
+        return after(trained, tokens[-window:]), window
+    try:
+        return after(trained, tokens), None
+    except PositionRangeError as error:
+        reason = str(error)
+    window = trained.experiment.training.longest
+    logits = after(trained, tokens[-window:])
+    if on_cut is not None:
+        on_cut(reason, window)
+    return logits, window
+
+
+@torch.inference_mode()
+def after(trained: Trained, tokens: Tensor) -> Tensor:
     """Logits (A,) of the character after `tokens`, on the CPU."""
+    device = trained.model.head.weight.device
     logits: Tensor = trained.model(tokens[None].to(device), scored=1)[0, -1].cpu()
     if not bool(logits.isfinite().all()):
         raise RunFailed(f"the model's logits after {len(tokens)} characters are not finite")
