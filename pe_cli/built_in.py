@@ -22,7 +22,10 @@ class Checked:
 
 @dataclass(frozen=True)
 class PythonTopics:
-    """The help topics that come with the running Python; they differ between Python versions."""
+    """The help topics that come with the running Python; they differ between Python versions.
+
+    Some repeat passages of others, so that the held-out part is not all new to a model.
+    """
 
     description: str
     reference: str

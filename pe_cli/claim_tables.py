@@ -40,11 +40,11 @@ INEQUALITIES = (
 )
 RULES = (
     "Left and right are means over seeds, with the numbers that a claim adds; their difference is taken at each seed, "
-    "where both runs saw the same batches, and its interval is over seeds (Student's t). An inequality is confirmed "
-    "where the interval lies wholly on the side that it names, refuted where it lies wholly on the other, and open "
-    "else. A claim is reproduced where all of its inequalities are confirmed, contradicted where one is refuted, and "
-    "undecided else, or where a control is not confirmed. The intervals are those of one inequality each, without a "
-    "correction for their number."
+    "where both runs saw the same batches, and its interval is over seeds (Student's t), of the very characters or "
+    "instances that were scored. An inequality is confirmed where the interval lies wholly on the side that it names, "
+    "refuted where it lies wholly on the other, and open else. A claim is reproduced where all of its inequalities "
+    "are confirmed, contradicted where one is refuted, and undecided else, or where a control is not confirmed. The "
+    "intervals are those of one inequality each, without a correction for their number."
 )
 MEANINGS = {
     "loss": "loss(RUN, LENGTH): nats per character",

@@ -38,7 +38,7 @@ def collect(outcomes: Sequence[Outcome], baseline: Baseline, refused: Sequence[R
         name, evaluation = outcome.planned.name, outcome.planned.experiment.evaluation
         rows.append(outcome.evaluated.rows.assign(name=name))
         notes.update(
-            dict.fromkeys(reports.fewer_blocks(reports.records(rows[-1]), evaluation.windows, evaluation.scored))
+            dict.fromkeys(reports.block_notes(reports.records(rows[-1]), evaluation.windows, evaluation.scored))
         )
         used = list(rows[-1]["strategy"].unique())
         notes.update(dict.fromkeys(strategies.left_out(name, evaluation.strategies, used)))

@@ -202,5 +202,5 @@ def report(evaluation: Evaluation, tables: Tables) -> Table:
         return answer_tables.extrapolation(f"Right answers to the {name}", rows, facts)
     assert isinstance(evaluation, TextEvaluation)
     held_out = f"text: {name}, {evaluation.text.held_out:,} held-out characters"
-    fewer = reports.fewer_blocks(rows, settings.windows, settings.scored)
+    fewer = reports.block_notes(rows, settings.windows, settings.scored)
     return reports.extrapolation("Loss in nats per character", rows, [*protocols, held_out, *fewer, *notes])

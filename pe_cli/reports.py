@@ -27,10 +27,11 @@ PROTOCOLS = {
         "id is what tells how far beyond the training length a model was taken"
     ),
     INSTANCES: (
-        "instances: fresh instances of the task at every length; the characters of the answer count, each given the "
-        "right ones before it; exact match: answers with every such character the likeliest one, which greedy "
-        "generation would write too, but where ids or frequencies depend on how long the window is: they are those of "
-        "the whole one; accuracy: the share of such characters"
+        "instances: drawn at every length from a stream of their own; of the shortest there are so few that training "
+        "may have had them; the characters of the answer count, each given the right ones before it; exact match: "
+        "answers with every such character the likeliest one, which greedy generation would write too, but where ids "
+        "or frequencies depend on how long the window is: they are those of the whole one; accuracy: the share of such "
+        "characters"
     ),
 }
 
@@ -93,15 +94,26 @@ def interval(row: Mapping[str, Any], key: str, spec: str) -> str | None:
     return f"{low:{spec}} … {high:{spec}}"
 
 
-def fewer_blocks(rows: Sequence[Mapping[str, Any]], windows: int, scored: int) -> list[str]:
-    """A note where the text could not hold all `windows` blocks of `scored` characters of same_targets."""
-    counts = {int(row["scored_chars"]) for row in rows if row["protocol"] == "same_targets" and row["status"] == "ok"}
-    return [
+def block_notes(rows: Sequence[Mapping[str, Any]], windows: int, scored: int) -> list[str]:
+    """Of same_targets: where the text could not hold all blocks, and where the training length leaves little context.
+
+    `windows` blocks of `scored` characters were asked for.
+    """
+    good = [row for row in rows if row["protocol"] == "same_targets" and row["status"] == "ok"]
+    fewer = [
         f"same_targets: the second half of the held-out text holds {count // scored} blocks of {scored} scored "
         f"characters, fewer than the {windows} asked for (evaluation.windows)"
-        for count in sorted(counts)
+        for count in sorted({int(row["scored_chars"]) for row in good})
         if count < windows * scored
     ]
+    starved = [
+        f"same_targets: at the training length {scored} of {length} characters are scored, the first of them with "
+        f"{length - scored} before it, and longer windows gain by that alone; evaluation.scored of {length // 2} or "
+        "less leaves each half a window"
+        for length in sorted({int(row["train_length"]) for row in good})
+        if 2 * scored > length
+    ]
+    return [*fewer, *starved]
 
 
 def reasons(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ import io
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 import zipfile
@@ -372,6 +373,20 @@ def test_pydocs_is_the_default_and_fetches_nothing(
     assert "\r" not in text
     load(write(TEXT))
     assert not (tmp_path / "pe").exists()
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the topics differ between Python versions")
+def test_how_much_of_what_is_scored_of_pydocs_stands_in_the_training_part() -> None:
+    """In passages of 200 characters or more: about a sixth, as the README says."""
+    loaded = load("pydocs")
+    text, width = decode(loaded.ids, loaded.alphabet), 200
+    known = {text[at : at + width] for at in range(loaded.held_start - width + 1)}
+    scored = text[loaded.held_start + len(loaded.held_out) // 2 :]
+    found = np.zeros(len(scored), bool)
+    for at in range(len(scored) - width + 1):
+        if scored[at : at + width] in known:
+            found[at : at + width] = True
+    assert abs(found.mean() - 1 / 6) < 0.02
 
 
 def test_names_of_built_in_corpora() -> None:

@@ -398,9 +398,19 @@ def test_markdown_keeps_columns_whatever_the_name() -> None:
 
 def test_fewer_blocks_than_asked_for_are_said_of_same_targets_alone() -> None:
     rows = [row("a", 2.0), row("a", 2.0, protocol="non_overlapping", scored_chars=7), row("a", None, length=128)]
-    assert reports.fewer_blocks(rows, windows=4, scored=SCORED) == []
-    [note] = reports.fewer_blocks(rows, windows=10, scored=SCORED)
+    assert reports.block_notes(rows, windows=4, scored=SCORED) == []
+    [note] = reports.block_notes(rows, windows=10, scored=SCORED)
     assert "holds 4 blocks of 8" in note
+
+
+@pytest.mark.parametrize(("scored", "before"), [(9, 7), (16, 0)])
+def test_little_context_at_the_training_length_is_said(scored: int, before: int) -> None:
+    """More than half of the window scored: what longer windows then gain is no use of distant context."""
+    [note] = reports.block_notes([row("a", 2.0, train_length=16)], windows=1, scored=scored)
+    assert f"{scored} of 16 characters are scored, the first of them with {before} before it" in note
+    assert "evaluation.scored of 8 or less" in note
+    assert reports.block_notes([row("a", 2.0, train_length=16, protocol="sliding")], windows=1, scored=scored) == []
+    assert reports.block_notes([row("a", 2.0, train_length=16)], windows=1, scored=8) == []
 
 
 def test_a_picture_knows_whose_seeds_diverged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,9 @@ class Dyck(Task):
 
     As many stay open as n and d allow: d, or one fewer where n minus d is odd. Each step opens or closes a bracket
     evenly wherever both can still lead to that number; kinds are drawn evenly. A model that guesses among closing
-    brackets gets 1 / k of them, and :math:`k^{-m}` of the answers. The kind of the last bracket is a good guess for the
-    first one only: right where that bracket opens, which is about half of the instances.
+    brackets gets 1 / k of them, and :math:`k^{-m}` of the answers. Shortcuts: the last bracket opens wherever n minus d
+    is even, and in three of four instances else (d = 4); to close the last m that open, whether closed since or not, is
+    right in about 0.47 of the answers and 0.81 of their characters (k = 2, d = 4, n even), however long the text is.
     """
 
     name = "dyck"

@@ -24,7 +24,9 @@ class FlipFlop(Task):
     paper.
 
     Shortcuts: chance is right in 0.5 of the reads; the bit of the instruction before, whatever it was, in
-    :math:`1 - p / 2`: 0.6 at p = 0.8, 0.51 in sparse and 0.95 in dense sequences.
+    :math:`1 - p / 2`: 0.6 at p = 0.8, 0.51 in sparse and 0.95 in dense sequences. The first bit
+    is right wherever there was no other write: in sparse sequences of 20, 48 and 200 instructions in 0.93, 0.85 and
+    0.68 of the reads.
     """
 
     name = "flip_flop"

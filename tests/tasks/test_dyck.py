@@ -38,6 +38,20 @@ def test_how_many_stay_open() -> None:
     assert [left_open(length, 4) for length in range(1, 8)] == [1, 2, 3, 4, 3, 4, 3]
 
 
+@pytest.mark.parametrize("length", [20, 40, 80])
+def test_what_closing_the_last_that_open_gets(length: int) -> None:
+    """A rule that matches nothing: the answers and characters that the class says of it."""
+    closing = dict(zip("([{<", ")]}>", strict=True))
+    made = instances("dyck", length, 4000)
+    guesses = ["".join(closing[b] for b in one.prompt if b in closing)[-len(one.answer) :][::-1] for one in made]
+    assert {one.prompt[-2] in closing for one in made} == {True}
+    assert abs(sum(guess == one.answer for guess, one in zip(guesses, made, strict=True)) / 4000 - 0.47) < 0.03
+    right = sum(
+        a == b for guess, one in zip(guesses, made, strict=True) for a, b in zip(guess, one.answer, strict=True)
+    )
+    assert abs(right / sum(len(one.answer) for one in made) - 0.81) < 0.02
+
+
 def test_guesses_among_closing_brackets() -> None:
     made = instances("dyck", 21, 2000)
     assert abs(sum(one.answer == ")))" for one in made) / 2000 - 1 / 8) < 0.03

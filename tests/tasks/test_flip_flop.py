@@ -47,3 +47,10 @@ def test_the_bit_before_is_right_as_often_as_stated(distribution: str, share: fl
 def test_there_is_always_a_write_before_a_read() -> None:
     assert task("flip_flop").lacking(1) is not None
     assert task("flip_flop").instance(2, Scripted("", "1")).text == "w1r1"
+
+
+@pytest.mark.parametrize(("length", "share"), [(20, 0.93), (48, 0.85), (200, 0.68)])
+def test_the_first_bit_is_right_in_sparse_sequences_as_often_as_stated(length: int, share: float) -> None:
+    made = instances("flip_flop", length, 3000, distribution="sparse")
+    right = [one.text[place] == one.text[1] for one in made for place in one.scored]
+    assert abs(sum(right) / len(right) - share) < 0.02
