@@ -55,13 +55,13 @@ def load(path: Path, advice: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors = safetensors.torch.load(content)
         # what has just been parsed: eight bytes of length, and JSON
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
+        meta = json.loads(header.get("meta", "{}"))
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
         raise RunError(f"{path.absolute()} is damaged or no checkpoint of pe ({error}): {advice}") from error
-    if not {"meta", "sha256"} <= header.keys():
+    if not {"meta", "sha256"} <= header.keys() or not isinstance(meta, dict):
         raise RunError(f"{path.absolute()} was not written by pe: {advice}")
     if header["sha256"] != _digest(tensors, header["meta"]):
         raise RunError(f"{path.absolute()} is damaged, its SHA-256 is not the recorded one: {advice}")
-    meta: dict[str, Any] = json.loads(header["meta"])
     return tensors, meta
 
 

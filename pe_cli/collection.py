@@ -86,7 +86,9 @@ FILES = (
 
 
 def write(comparison: Comparison, folder: Path, title: str, facts: Sequence[str]) -> None:
-    """The tables of FILES."""
+    """The tables of FILES. comparison.md is there only while all of them are of one comparison, and comes last."""
+    for name in ("comparison.md", "comparison.png", "comparison-tasks.png"):
+        files.remove(folder / name)
     files.write_csv(folder / "runs.csv", comparison.runs, RUN_COLUMNS)
     files.write_csv(folder / "comparison.csv", reports.records(comparison.rows), ROW_COLUMNS)
     files.write_csv(folder / "summary.csv", reports.records(comparison.summary), SUMMARY_COLUMNS)
@@ -113,7 +115,6 @@ def draw(comparison: Comparison, folder: Path, title: str) -> list[Path]:
     pictures = []
     for name, rows in parts.items():
         picture = folder / name
-        files.remove(picture)  # an older one would show other numbers
         if (rows["status"] == "ok").any():
             plots.plot_comparison(rows, picture, title, diverged(comparison.runs))
             pictures.append(picture)

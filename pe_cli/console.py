@@ -36,9 +36,9 @@ class Console:
         self._bars: Bars | None = None
 
     def result(self, text: str) -> None:
-        """A line of results, exactly as given."""
+        """A line of results, exactly as given but on a terminal, which must not obey what stands in a text."""
         with self._bars_away():
-            self.out.write(text + "\n")
+            self.out.write((printable(text, self.out.encoding) if self.out.isatty() else text) + "\n")
 
     def json(self, obj: Any) -> None:
         """Strict JSON. Escaped where the encoding is not UTF-8, for JSON knows no other."""
@@ -63,20 +63,21 @@ class Console:
             [column.right(cells) for column, cells in zip(columns, values, strict=True)],
             identifying(values),
         )
+        around = [printable(text, self.out.encoding) for text in (title or "", *notes)]
         if not self.out.isatty():
-            self.result("\n".join([*([title] if title else []), *grid.plain(), *notes]))
+            self.result("\n".join([*around[: bool(title)], *grid.plain(), *around[1:]]))
             return
         with self._bars_away():
             screen = terminal(self.out)
             if title:
-                screen.print(Text(title, style="bold"))
+                screen.print(Text(around[0], style="bold"))
             rule = LINE if screen.encoding.startswith("utf") else ASCII
             for number, part in enumerate(grid.parts(screen.width)):
                 wide = terminal(self.out, max(screen.width, part.width()))
                 if number > 0:
                     wide.line()
                 wide.print(part.drawn(screen.width, rule))
-            for note in notes:
+            for note in around[1:]:
                 screen.print(Text(note))
 
     def note(self, text: str) -> None:

@@ -38,7 +38,10 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
         return torch.bfloat16 if has_bfloat16_units(device) else torch.float32
     if name == "bfloat16" and device.type == "mps":
         raise ConfigError("training.precision: bfloat16 is not offered on mps; use float32 or auto")
-    return {"bfloat16": torch.bfloat16, "float32": torch.float32}[name]
+    known = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+    if name not in known:  # in a run.json that was changed
+        raise ConfigError(f"training.precision: '{name}' is not known; known: auto, {', '.join(known)}")
+    return known[name]
 
 
 def has_bfloat16_units(device: torch.device) -> bool:

@@ -116,7 +116,7 @@ def execute(
             process, run = active[receiver]
             try:
                 message = receiver.recv()
-            except EOFError:
+            except (EOFError, OSError):  # OSError: it was killed in the middle of a message
                 process.join()
                 del active[receiver]
                 if run.directory not in outcomes:

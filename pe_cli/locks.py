@@ -22,7 +22,7 @@ def acquire(path: Path, seconds: float, taken: str | None = None) -> FileLock:
     lock_path = _lock_path(path)
     with files.failing("lock", lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(lock_path, thread_local=False)
+        lock = FileLock(lock_path, thread_local=False, fallback_to_soft=False)  # a file alone would outlive a kill
         try:
             lock.acquire(timeout=seconds)
         except Timeout as error:
@@ -47,7 +47,7 @@ def is_locked(path: Path) -> bool:
     if not lock_path.exists():
         return False
     try:
-        with FileLock(lock_path, timeout=0):
+        with FileLock(lock_path, timeout=0, fallback_to_soft=False):
             return False
     except OSError:  # held (Timeout is one), or not ours to open: then run.json is believed
         return True

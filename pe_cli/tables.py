@@ -20,7 +20,7 @@ _GAP = 2
 _RULE = "    \n    \n -- \n    \n    \n    \n    \n    \n"
 LINE, ASCII = Box(_RULE.replace("-", "─")), Box(_RULE, ascii=True)
 """Below the headings; the second for terminals whose encoding has no lines."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from textwrap import shorten
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pe_cli import files, sources
 from pe_cli.config import Experiment, to_yaml
+from pe_cli.devices import choose_precision
 from pe_cli.errors import Interrupted, RunError
 from pe_cli.instances import TaskData, validation_set
 from pe_cli.optimizers import schedule
@@ -27,7 +28,7 @@ from pe_cli.seeds import seeded
 from pe_cli.sources import Source
 from pe_cli.stepping import Stepper
 from pe_cli.trained import computes, fill, fresh_model
-from pe_cli.versions import versions
+from pe_cli.versions import differences, versions
 
 LOG_EVERY = 10
 VALIDATION_WINDOWS = 512
@@ -96,7 +97,7 @@ class Trainer:
         """A new run directory, or the state of the last checkpoint that is whole."""
         if self.run.status != "new" and self.run.has_state:
             self.restore(warn)
-            self.run.update(status="running", reason=None)
+            self.go_on(warn)
             return
         self.run.begin(
             to_yaml(self.experiment),
@@ -114,12 +115,28 @@ class Trainer:
             data_hash=self.corpus.data_hash,
             data_digest=self.batches.digest,
             weight_sha256=None,
-            device=str(self.device),
-            threads=torch.get_num_threads(),
-            precision=str(self.stepper.dtype).removeprefix("torch."),
-            versions=versions(),
+            **self.made_with(),
             seconds=0.0,
         )
+
+    def made_with(self) -> dict[str, Any]:
+        return {
+            "device": str(self.device),
+            "threads": torch.get_num_threads(),
+            "precision": str(self.stepper.dtype).removeprefix("torch."),
+            "versions": versions(),
+        }
+
+    def go_on(self, warn: Callable[[str], None]) -> None:
+        """In the precision that it was begun in, whatever `auto` means here; `warn` is told what else has changed."""
+        self.stepper.dtype = choose_precision(self.run.text("precision"), self.device)
+        now = self.made_with()
+        if changed := differences(self.run.info, now):
+            warn(
+                f"{self.run.path.name} goes on with other means ({'; '.join(changed)}): the result may differ from "
+                "that of a run that was not interrupted, and run.json names those of now"
+            )
+        self.run.update(status="running", reason=None, **now)
 
     def train(self, observer: Observer, interrupted: Callable[[], int | None]) -> None:
         """The steps that are left. Raises Interrupted after a signal, with everything saved."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any
 
 import torch
 
@@ -15,6 +17,18 @@ def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that decide numbers."""
     libraries = {name: version(name) for name in ("torch", "numpy", "scipy", "safetensors")}
     return {"pe": __version__, "python": platform.python_version(), **libraries}
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs of all that `now` names, and of its versions, each with both values."""
+    one, other = (
+        {**made, **(made["versions"] if isinstance(made.get("versions"), Mapping) else {})} for made in (before, now)
+    )
+    return [
+        f"{key} {one.get(key)} before, {value} now"
+        for key, value in other.items()
+        if key != "versions" and one.get(key) != value
+    ]
 
 
 def machine(device: torch.device) -> str:

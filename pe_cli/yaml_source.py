@@ -25,7 +25,7 @@ _PLAIN_TAGS = {
 _MOST_NODES = 20_000
 _LARGEST = 2**18
 _DEEPEST = 40
-_SHOWN_CHARACTERS = 200
+_LONGEST = 200  # key, which stands in the path of every key below it, and value in a message
 _FOREIGN_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -177,7 +177,7 @@ def _plain_words(problem: str, line: str, column: int) -> str:
 def _shown(line: str) -> str:
     """One line of the file; a tab is made visible, because that is what the eye misses."""
     line = line.replace("\t", "\\t")
-    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def _scalar(node: Node) -> str | None:
@@ -254,8 +254,9 @@ class _Walk:
             raise self.refused(node, f"{prefix or 'a key'}: a key must be text, not a list or a block")
         if node.tag not in _PLAIN_TAGS:
             raise self.refused(node, f"{prefix or 'a key'}: the tag {_tag(node)} is not allowed")
-        if not node.value.strip() or not node.value.isprintable():
-            raise self.refused(node, f"{prefix or 'a key'}: {node.value!r} is not a key")
+        if not node.value.strip() or not node.value.isprintable() or len(node.value) > _LONGEST:
+            text = f"{node.value[:_LONGEST]!r} is not a key of 1 to {_LONGEST} printable characters"
+            raise self.refused(node, f"{prefix or 'a key'}: {text}")
         return str(node.value)
 
     def refused(self, node: Node, text: str) -> ConfigError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 from command_line import only_run, pe
 from refusals import refuses
 from small_runs import config_file
@@ -119,6 +120,17 @@ def halves(run: Path) -> None:
     info(weight_sha256=checkpoint.weight_sha256(weights))(run)
 
 
+def sealed(meta: str) -> Damage:
+    """Weights whose meta is this text, under the digest that belongs to it."""
+
+    def seal(run: Path) -> None:
+        weights, _ = checkpoint.load(run / WEIGHTS, "")
+        marks = {"meta": meta, "sha256": checkpoint._digest(weights, meta)}
+        (run / WEIGHTS).write_bytes(safetensors.torch.save(weights, marks))
+
+    return seal
+
+
 ONE_NUMBER = {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
 OUTSIDE = {"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}
 WEIGHTS, CONFIG = "model.safetensors", "config.yaml"
@@ -157,6 +169,9 @@ DAMAGES: dict[str, tuple[Damage, list[str]]] = {
     "a width that is too much": (edited(CONFIG, "d_model: 16", "d_model: 1e9"), [CONFIG, "model.d_model", "16384"]),
     "an odd head size": (edited(CONFIG, "d_model: 16", "d_model: 18"), [CONFIG, "9", "pairs"]),
     "no weights": (removed(WEIGHTS), [WEIGHTS, "there is no"]),
+    "meta that is no JSON": (sealed("{"), [WEIGHTS, "damaged", "--force"]),
+    "meta without end": (sealed(100_000 * "["), [WEIGHTS, "damaged", "--force"]),
+    "meta that is a list": (sealed("[]"), [WEIGHTS, "not written by pe", "--force"]),
     "weights cut short": (cut(WEIGHTS), [WEIGHTS, "damaged", "--force"]),
     "no byte of weights": (put(WEIGHTS, b""), [WEIGHTS, "damaged"]),
     "a bit of the weights": (flipped(WEIGHTS, 0.9), [WEIGHTS, "damaged", "SHA-256"]),

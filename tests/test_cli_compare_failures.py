@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import multiprocessing
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dying import rope_dies_while_it_tells
 from small_runs import compare, config_file, configs, read_csv, statuses, without_processes_and_pictures
 
-from pe_cli import plots, text_evaluation
+from pe_cli import collection, execution, files, plots, text_evaluation
 from pe_cli.comparing import Watching
 from pe_cli.errors import RunError
 from pe_cli.execution import Message
@@ -117,6 +119,32 @@ def test_a_picture_that_cannot_be_drawn_costs_no_number(
     assert len(read_csv(folder / "results" / "none" / "comparison.csv")) == 3
 
 
+def test_what_ends_between_two_tables_leaves_no_document_of_an_older_comparison(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill there would leave tables of two comparisons, of which none says so: comparison.md is missing then."""
+    wanted = configs(folder, "none")
+    assert compare(*wanted, "--name", "one").code == 0
+    made = folder / "results" / "one"
+    (made / "comparison.png").write_bytes(b"older")
+    write_csv = files.write_csv
+
+    def ends_before_the_summary(path: Path, *rest: Any) -> None:
+        if path.name == "summary.csv":
+            raise KeyboardInterrupt
+        write_csv(path, *rest)
+
+    monkeypatch.setattr(collection.files, "write_csv", ends_before_the_summary)
+    with contextlib.suppress(KeyboardInterrupt):
+        compare(*wanted, "--name", "one", "--lengths", "16")
+    assert sorted(path.name for path in made.iterdir()) == ["comparison.csv", "runs.csv", "summary.csv"]
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    without_processes_and_pictures(monkeypatch)
+    assert compare(*wanted, "--name", "one", "--lengths", "16").code == 0
+    assert (made / "comparison.md").is_file()
+
+
 def test_lengths_that_do_not_fit_are_said_before_and_the_rest_is_evaluated(folder: Path) -> None:
     done = compare(*configs(folder, "none", "rope"), "--max-len", "1024", "--json")
     assert done.code == 0
@@ -173,6 +201,16 @@ def test_a_process_that_is_killed_costs_no_other(
     pictures = list(folder.glob("results/**/*.png"))
     assert {path.name for path in pictures} == {"comparison.png", "extrapolation.png"}
     assert {path.read_bytes()[:4] for path in pictures} == {b"\x89PNG"}
+
+
+def test_a_process_that_is_killed_in_the_middle_of_a_message_costs_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "work", rope_dies_while_it_tells)
+    done = compare(*configs(folder, "rope", "none"), "--jobs", 1, "--json")
+    assert (done.code, statuses(done)) == (1, {"rope": "failed", "none": "finished"})
+    assert "killed by signal 9" in done.json["runs"][0]["reason"]
+    assert {row["name"] for row in done.json["rows"]} == {"none"}
 
 
 def test_a_process_that_cannot_begin_costs_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import signal
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from command_line import hashes, only_run, pe, pe_process, signals_at, training
 from small_runs import refused
 from torch import Tensor
 
-from pe_cli import checkpoint, runs
+from pe_cli import checkpoint, devices, runs
+from pe_cli.versions import versions
 
 
 def short(folder: Path, *arguments: object, **changes: Any) -> list[object]:
@@ -159,6 +161,47 @@ def test_a_damaged_or_foreign_checkpoint_is_a_clear_error(tmp_path: Path, damage
     assert hashes(run) == before
     assert not (tmp_path / "sprung").exists()
     assert pe(*short(tmp_path / "a", "--force")).code == 0
+
+
+def test_it_goes_on_in_the_precision_it_was_begun_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a second machine, where `auto` is another precision: half a run of each would be neither."""
+    monkeypatch.setattr(devices, "has_bfloat16_units", lambda device: True)
+    assert pe(*short(tmp_path / "straight")).code == 0
+    run = interrupted(tmp_path)
+    monkeypatch.setattr(devices, "has_bfloat16_units", lambda device: False)
+    resumed = pe(*short(tmp_path, "--resume"))
+    assert (resumed.code, "other means" in resumed.err) == (0, False)
+    straight, found = (runs.open_run(path).info for path in (only_run(tmp_path / "straight"), run))
+    assert found["precision"] == straight["precision"] == "bfloat16"
+    assert found["weight_sha256"] == straight["weight_sha256"]
+
+
+def test_other_means_than_before_are_said_and_recorded(tmp_path: Path) -> None:
+    run = interrupted(tmp_path)
+    info = json.loads((run / "run.json").read_text())
+    info |= {"threads": 7, "versions": {**info["versions"], "torch": "2.0.0"}}
+    (run / "run.json").write_text(json.dumps(info))
+    resumed = pe(*short(tmp_path, "--resume"))
+    assert resumed.code == 0
+    [said] = [line for line in resumed.err.splitlines() if "goes on with other means" in line]
+    parts = [
+        "device",
+        "precision",
+        "numpy",
+        "threads 7 before, 1 now",
+        f"torch 2.0.0 before, {versions()['torch']} now",
+    ]
+    assert [part for part in parts if part in said] == parts[3:]
+    found = runs.open_run(run).info
+    assert (found["threads"], found["versions"] == versions()) == (1, True)
+
+
+@pytest.mark.parametrize("precision", ["float8", "", 3, None])
+def test_a_precision_that_is_none_is_a_clear_error(tmp_path: Path, precision: object) -> None:
+    run = interrupted(tmp_path)
+    info = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**info, "precision": precision}))
+    refused(pe(*short(tmp_path, "--resume", "--quiet")), "precision", "known" if precision == "float8" else "--force")
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path: Path) -> None:

@@ -97,6 +97,34 @@ def test_results_are_given_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr() == (line + "\n", "")
 
 
+HOSTILE = "a\x1b]0;title\x07b\x1b[8mc\u202ed"
+HARMLESS = "a\\x1b]0;title\\x07b\\x1b[8mc\\u202ed"
+
+
+def test_a_terminal_obeys_nothing_that_stands_in_a_text() -> None:
+    """What a model writes, and names of files and folders, in results, titles and notes."""
+    code = f"""
+from pe_cli.console import Console
+from pe_cli.tables import Column
+console, hostile = Console(), {HOSTILE!r}
+console.result("result " + hostile + "\\n\\tline")
+console.table([{{"a": hostile}}], [Column("a", "head")], title="title " + hostile, notes=["note " + hostile])
+console.note(hostile)
+"""
+    seen, code_ = on_terminal(code, 200)
+    assert code_ == 0
+    assert HOSTILE not in seen
+    assert not {"\x07", "\u202e"} & set(seen)
+    assert not {"\x1b]", "\x1b[8m"} & {seen[at : at + size] for at in range(len(seen)) for size in (2, 4)}
+    assert f"result {HARMLESS}\n\tline" in seen.expandtabs() or f"result {HARMLESS}\n" in seen
+    assert seen.count(HARMLESS) == 5
+
+
+def test_tables_have_no_codes_in_a_redirected_stream_either(capsys: pytest.CaptureFixture[str]) -> None:
+    Console().table([{"a": HOSTILE}], [Column("a", "head")], title=HOSTILE, notes=[HOSTILE])
+    assert capsys.readouterr().out.count(HARMLESS) == 3
+
+
 def test_messages_go_to_stderr_and_quiet_spares_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (False, True):
         console = Console(quiet)

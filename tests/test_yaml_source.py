@@ -69,6 +69,13 @@ def test_a_document_that_is_no_block_is_refused(text: str, kind: str) -> None:
     assert kind in refusal(text)
 
 
+@pytest.mark.parametrize("form", ["{}: {{c: 1}}\n", "? {}\n: {{c: 1}}\n", "outer: {{ {}: 1 }}\n"])
+def test_a_key_has_a_length(form: str) -> None:
+    """It stands in the path of every key below it: one of 200 kB under aliases took 4 GB."""
+    assert any("a" * 200 in key for key in parse(form.format("a" * 200), "f.yaml").lines)
+    assert f"'{'a' * 200}' is not a key of 1 to 200 printable characters" in refusal(form.format("a" * 201))
+
+
 def test_lines_are_known_by_dotted_key() -> None:
     source = parse("a: 1\nb:\n  c: 2\n  d: {e: 3}\n", "f.yaml")
     assert source.lines == {"a": 1, "b": 2, "b.c": 3, "b.d": 4, "b.d.e": 4}
