@@ -68,10 +68,12 @@ def load(path: Path, advice: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def load_whole(
     path: Path, previous: Path, advice: str, warn: Callable[[str], None]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """`load`; where `path` cannot be loaded, `previous` takes its place, and `warn` is told."""
+    """`load`; where `path` is missing or damaged, `previous` takes its place, and `warn` is told."""
     try:
         return load(path, advice)
     except RunError as error:
+        if isinstance(error.__cause__, OSError):  # it may be whole, and be read the next time
+            raise
         try:
             found = load(previous, advice)
         except RunError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pickle
 import signal
 from collections.abc import Callable
@@ -202,6 +204,27 @@ def test_a_precision_that_is_none_is_a_clear_error(tmp_path: Path, precision: ob
     info = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**info, "precision": precision}))
     refused(pe(*short(tmp_path, "--resume", "--quiet")), "precision", "known" if precision == "float8" else "--force")
+
+
+def test_a_checkpoint_that_cannot_be_read_now_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many open files, a disk that does not answer: it may be read the next time."""
+    recipe = {"training__save_every": 10}
+    with signals_at(24, signal.SIGINT):
+        assert pe(*training(tmp_path, **recipe)).code == 130
+    state = only_run(tmp_path) / "state.safetensors"
+    read = Path.read_bytes
+
+    def unread(path: Path) -> bytes:
+        if path == state:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(path)
+
+    before = hashes(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", unread)
+        refused(pe(*training(tmp_path, "--resume", "--quiet", **recipe)), f"cannot read {state}")
+    assert hashes(tmp_path) == before
+    assert pe(*training(tmp_path, "--resume", **recipe)).code == 0
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(tmp_path: Path) -> None:
