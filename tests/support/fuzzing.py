@@ -195,5 +195,6 @@ def main(kind: str, count: int, seed: int, only: int | None) -> int:
         sys.stdout.flush()
 
     tallies = {"configs": configs, "checkpoints": checkpoints}[kind](count, seed, only, tell)
-    tell(f"\n{table(tallies)}")
+    tell(f"## Mutants: {kind}\n\n{table(tallies)}")
+    tell(f"* made by `python tests/experiments/fuzz.py {kind} {count}`, seed {seed}")
     return int(any(one.faults for one in tallies))
