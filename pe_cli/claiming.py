@@ -22,6 +22,10 @@ from pe_cli.versions import machine
 DEFAULT = Path("configs/claims")
 
 
+LONGEST_NAME = 200
+"""Bytes: file systems take 255, and the names of temporaries are longer."""
+
+
 @dataclass(frozen=True)
 class Request:
     """The arguments of `pe claims`."""
@@ -41,6 +45,7 @@ class Request:
 def check(request: Request) -> None:
     console = Console(request.quiet)
     paths = files_of(request)
+    name = name_of(request, paths)
     found, wrong = claims.found(paths, request.seeds, request.overrides)
     if wrong:
         raise ConfigError(listed([(text.partition(":")[0], text) for text in wrong]))
@@ -51,7 +56,6 @@ def check(request: Request) -> None:
     if request.dry_run:
         show_plan(console, request, found, settings.root)
         return
-    name = name_of(request, paths)
     files.writable(settings.root)
     files.writable(request.out, claim_tables.written_as(name))
     started = time.monotonic()
@@ -106,7 +110,10 @@ def files_of(request: Request) -> list[Path]:
 
 def name_of(request: Request, files: Sequence[Path]) -> str:
     """`claims`, and where files are named one of their own: the verdicts on some do not replace those on all."""
-    return f"claims-{comparison.default_name(files, quick=False)}" if request.files else "claims"
+    name = f"claims-{comparison.default_name(files, quick=False)}" if request.files else "claims"
+    if len(name.encode()) > LONGEST_NAME:
+        raise ConfigError(f"the claim files name the tables, and {name} is too long: name fewer files, or rename them")
+    return name
 
 
 def show_plan(console: Console, request: Request, found: list[Claim], root: Path) -> None:

@@ -17,7 +17,7 @@ from pe_cli.config import Experiment, resolve_source, training_identity
 from pe_cli.errors import ConfigError, PeError, message
 from pe_cli.inequalities import AT_LENGTHS, OF_TABLES, Inequality, Term, one_of
 from pe_cli.inspection import inspect_encoding
-from pe_cli.instances import load_task
+from pe_cli.instances import TaskData, drawn, load_task
 from pe_cli.lengths import too_long
 from pe_cli.options import MOST_SEEDS, seed_list
 from pe_cli.schema import Section, problems, shown
@@ -33,7 +33,7 @@ MERGED = ("model", "training", "evaluation")
 
 def _items(value: Any) -> Any:
     """A text alone is a list of one: what stands between its commas is no item."""
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, Mapping):
         raise ValueError(f"must be a text or a list of texts, not {shown(value)}")
     return [value] if isinstance(value, str) else value
 
@@ -217,6 +217,12 @@ def check(term: Term, experiment: Experiment, corpus: Source, asked: Mapping[str
     settings = evaluation.model_copy(update={"protocols": (term.protocol or protocols[0],), "lengths": (term.length,)})
     for reasons in too_long(sources.extent(corpus), settings).values():
         raise ConfigError(reasons[term.length])
+    if (
+        term.measure == "margin"
+        and isinstance(corpus, TaskData)
+        and drawn(corpus.task, term.length, "check").decoy is None
+    ):
+        raise ConfigError(f"the {corpus.name} has no margin: it has no wrong answer to compare the right one with")
 
 
 def neighbour_distance(experiment: Experiment) -> float:

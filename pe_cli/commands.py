@@ -177,7 +177,7 @@ def extrapolate(
     watched = evaluation if attention and isinstance(evaluation, TextEvaluation) else None
     if attention and watched is None:
         raise ConfigError(f"--attention: it is measured in windows of a text, and {evaluation.corpus.name} has none")
-    for note in skipping(sources.extent(evaluation.corpus), settings):
+    for note in skipping(sources.extent(evaluation.corpus), evaluation.settings):
         console.warn(note)
     planned = evaluation.planned_chars()
     if watched is not None:

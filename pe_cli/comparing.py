@@ -98,14 +98,15 @@ def compare(request: Request) -> None:
     if request.force and request.resume:
         raise ConfigError("--force begins again and --resume goes on: give one of them")
     configs = comparison.expand(request.configs)
+    plan = checked_plan(request, configs)
     name = comparison.default_name(configs, request.quick) if request.name is None else request.name
     try:
         directory_name(name)
         if name == "runs":
             raise ValueError("is taken by the runs themselves: choose another than 'runs'")
     except ValueError as error:
-        raise ConfigError(f"--name: {error}") from None
-    plan = checked_plan(request, configs)
+        asked = "the configs name the comparison, --name would; such a name" if request.name is None else "--name:"
+        raise ConfigError(f"{asked} {error}") from None
     baseline = comparison.baseline_of(plan.runs, request.baseline)
     settings, jobs = prepared(plan.runs, request.out, request.device, request.threads, request.jobs, request.force)
     for note in [*plan.notes, *(f"left out: {config.reason}" for config in plan.refused)]:

@@ -118,7 +118,7 @@ def current(evaluation: Evaluation) -> Evaluated | None:
     run = evaluation.trained.run
     try:
         found, whole = evaluated.read(run), {DIGESTS: digests(run.path)}
-        record = {**whole, **json.loads(files.read_bytes(run.path / MADE_FROM))}  # some were written without digests
+        record = json.loads(files.read_bytes(run.path / MADE_FROM))
     except (RunError, ValueError, TypeError, RecursionError):
         return None
     return found if record == made_from(evaluation) | whole else None
@@ -199,6 +199,8 @@ def report(evaluation: Evaluation, tables: Tables) -> Table:
         options = ", ".join(f"{key} {value}" for key, value in evaluation.data.task.options.model_dump().items())
         about = f"{name} ({options}), {settings.windows} instances at each length, which counts "
         facts = [*protocols, about + evaluation.data.task.counted, *notes]
+        if not evaluation.train_length:
+            facts.append(f"no instance is as short as the windows of training, {run.experiment.training.longest}")
         return answer_tables.extrapolation(f"Right answers to the {name}", rows, facts)
     assert isinstance(evaluation, TextEvaluation)
     held_out = f"text: {name}, {evaluation.text.held_out:,} held-out characters"

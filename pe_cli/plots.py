@@ -29,7 +29,7 @@ COLOURS = (
 MARKERS = "os^Dv<>PpdX"
 """Their number and that of the colours have no common divisor: pairs of both repeat late."""
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (9, 2)), (0, (3, 1, 1, 1, 1, 1)))
-SPREAD = 2.5
+SPREAD = 2.0
 """Where the largest loss is above this many times the smallest, the axis is logarithmic, and ..."""
 CLOSE_UP = 1.5
 """... a second panel shows the losses up to this many times the smallest, on a linear one."""
@@ -112,10 +112,9 @@ def _answers_by_length(drawn: Sequence[Curve], title: str) -> Figure:
         for curve in shown:
             part = curve.showing(measure)
             handles.setdefault(part.label, _draw(axes, part, _opacity(len(shown))))
-        length_axis(axes, rows)
-        axes.set_ylim(-0.03, 1.03)
-        axes.set_xlabel(_length_of(INSTANCES))
-        _head(axes, INSTANCES, [], sorted(rows["train_length"].unique()))
+        trained = length_axis(axes, rows)
+        axes.set(ylim=(-0.03, 1.03), xlabel=_length_of(INSTANCES))
+        _head(axes, INSTANCES, [], trained)
         axes.set_title(heading, loc="left", pad=18)
     figure.suptitle("\n".join(textwrap.wrap(printed(title), round(width * 9))), x=0.01, ha="left")
     if handles:
@@ -147,9 +146,9 @@ def _losses_by_length(drawn: Sequence[Curve], title: str) -> Figure:
         for axes in column:
             for part in parts:
                 handles.setdefault(part.label, _draw(axes, part, _opacity(len(parts))))
-            length_axis(axes, rows[rows["protocol"] == protocol])
+            trained = length_axis(axes, rows[rows["protocol"] == protocol])
         column[-1].set_xlabel(_length_of(protocol))
-        _head(column[0], protocol, parts, sorted(rows["train_length"].unique()))
+        _head(column[0], protocol, parts, trained)
     panels[0, 0].set_ylabel("loss (nats per character)")
     if far:
         _logarithmic(panels[0, 0])
@@ -199,9 +198,9 @@ def _run(
         for part in parts:
             _draw(axes, part, _opacity(len(parts))).set_label(part.label)
         rows = pd.concat([curve.of(protocol).rows for curve in drawn])
-        length_axis(axes, rows)
+        trained = length_axis(axes, rows)
         axes.set_xlabel(_length_of(protocol))
-        _head(axes, protocol, parts, sorted(rows["train_length"].unique()))
+        _head(axes, protocol, parts, trained)
         losses = rows[rows["drawn"]]["loss"]
         if protocol != INSTANCES and len(losses) and 0 < SPREAD * losses.min() < losses.max():
             _logarithmic(axes)
@@ -244,17 +243,17 @@ def _length_of(protocol: str) -> str:
     return "length of the instance" if protocol == INSTANCES else "length of the evaluation window (characters)"
 
 
-def length_axis(axes: Axes, rows: pd.DataFrame) -> None:
-    """Lengths on a logarithmic axis, with a line at each training length."""
-    lengths, trained = sorted(rows["length"].unique()), sorted(rows["train_length"].unique())
+def length_axis(axes: Axes, rows: pd.DataFrame) -> Sequence[int]:
+    """Lengths on a logarithmic axis, with a line at each training length; returns these."""
+    lengths, trained = sorted(rows["length"].unique()), sorted(set(rows["train_length"]) - {0})  # 0: none so short
     axes.set_xscale("log", base=2)
     axes.set_xlim(min(lengths + trained) / 1.15, max(lengths + trained) * 1.15)
-    ticks = tick_lengths(lengths, trained)
-    axes.set_xticks(ticks, [str(length) for length in ticks])
+    axes.set_xticks(ticks := tick_lengths(lengths, trained), [str(length) for length in ticks])
     axes.minorticks_off()
     _clear(axes)
     for length in trained:
         axes.axvline(length, color="#666666", linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
+    return trained
 
 
 def _clear(axes: Axes) -> None:
@@ -268,14 +267,15 @@ def _head(axes: Axes, protocol: str, parts: Sequence[Curve], trained: Sequence[i
     scored = {int(number) for part in parts for number in part.drawn["scored_chars"]}
     words = f", {scored.pop():,} characters scored" if len(scored) == 1 else ""
     axes.set_title(f"protocol {printed(protocol)}{words}", loc="left", pad=18)
-    low, high = axes.get_xlim()
+    if not trained:
+        return
     axes.annotate(
         f"training length{'s' if len(trained) > 1 else ''} {', '.join(map(str, trained))}",
         (trained[0], 1.0),
         xycoords=axes.get_xaxis_transform(),
         xytext=(0, 4),
         textcoords="offset points",
-        ha="left" if trained[0] <= 1.01 * math.sqrt(low * high) else "right",
+        ha="left" if trained[0] <= 1.01 * math.sqrt(math.prod(axes.get_xlim())) else "right",
         va="bottom",
         **_SMALL,
     )

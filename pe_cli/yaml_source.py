@@ -59,7 +59,7 @@ def read_file(path: Path) -> Source:
     where = str(path)
     try:
         if path.is_dir():
-            raise ConfigError(f"{path.absolute()}: is a directory, not a config file")
+            raise ConfigError(f"{path.absolute()}: is a directory, not a config file (of a run: its config.yaml)")
         if path.stat().st_size > _LARGEST:
             raise ConfigError(f"{where}: has {path.stat().st_size:,} bytes; a config has at most {_LARGEST:,}")
         with path.open("rb") as file:

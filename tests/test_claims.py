@@ -126,6 +126,11 @@ def table_of_sines(count: int, width: int, base: float) -> torch.Tensor:
     [
         ({"holds": []}, ["first.yaml:", "holds: must", "at least 1"]),
         ({"holds": {"a": "b"}}, ["holds: must be a text or a list of texts"]),
+        (
+            {"common": {}, "runs": {"c": {"data": COPY, "evaluation": OF_COPY}}}
+            | {"holds": "margin(c, 4) > 0", "control": []},
+            ["the task copy has no margin"],
+        ),
         ({"holds": ["loss(alibi, 64) < 1e308 + 1e308"]}, ["'1e308 + 1e308' add up to more"]),
         ({"seeds": 1}, ["first.yaml:4: seeds: must", "not 1"]),
         ({"why": ""}, ["first.yaml:5: why: must", "not ''"]),
@@ -174,6 +179,12 @@ def test_what_cannot_be_run_is_refused(folder: Path, changes: dict[str, Any], sa
     assert not (folder / "results").exists()
 
 
+def test_holds_with_nothing_behind_it_is_no_list(folder: Path) -> None:
+    path = claim_file(folder, holds="HERE", control=[])
+    path.write_text(path.read_text().replace("HERE", "").replace("''", "").replace('""', ""))
+    refused(run(path), "holds: must be a text or a list of texts, not nothing")
+
+
 def test_an_empty_number_of_seeds_is_none(folder: Path) -> None:
     claim_file(folder)
     refused(run("--seeds", ""), "--seeds", "''")
@@ -192,6 +203,12 @@ def test_every_bad_file_is_named_and_nothing_runs(folder: Path) -> None:
     claim_file(folder, "b", seeds=0)
     claim_file(folder, "c", holds=["1 < 2"])
     refused(run(), "b.yaml", "c.yaml")
+    assert not (folder / "results").exists()
+
+
+def test_a_name_made_of_too_many_files_is_refused_before_anything_runs(folder: Path) -> None:
+    paths = [claim_file(folder, letter * 90) for letter in "abc"]
+    refused(run(*paths), "name the tables", "is too long: name fewer files")
     assert not (folder / "results").exists()
 
 

@@ -149,3 +149,17 @@ def test_a_run_of_a_text_is_asked_for_a_key(tmp_path: Path) -> None:
     assert "sliding: task passkey is a task, which has the protocol instances" in done.err
     done = pe("extrapolate", "--out", tmp_path, "--data", "task:copy", "--lengths", "32", "--strategy", "none")
     assert "the run does not know the characters '>'" in done.err
+
+
+def test_a_task_whose_every_instance_is_longer_than_the_windows_of_training(tmp_path: Path) -> None:
+    """It has no trained length: no line in the picture, and a note."""
+    assert pe(*training(tmp_path, "--quiet", training__length=16)).code == 0
+    words = '{task: passkey, statement: "the cat ", ending: " ", filler: "sat on a mat ", key_length: 5}'
+    protocols = ("--set", "evaluation.scored=8", "--strategy", "none")
+    done = pe("extrapolate", "--out", tmp_path, "--data", words, "--lengths", "12,32,64", *protocols)
+    assert done.code == 0, done.err
+    assert "no instance is as short as the windows of training, 16" in done.out
+    [warning] = [line for line in done.err.splitlines() if line.startswith("warning: ")]
+    assert warning.startswith("warning: instances: skipping 12: ")
+    assert {row["train_length"] for row in read_csv(only_run(tmp_path) / "extrapolation.csv")} == {"0"}
+    assert (only_run(tmp_path) / "extrapolation.png").is_file()

@@ -37,7 +37,7 @@ def test_the_cosines_of_two_bases_are_those_of_the_formula() -> None:
     for base in (1000, 10000):
         cosines = [math.cos(n * base ** (-i / 64)) for n in range(20, 128) for i in range(64)]
         found.append(f"{sum(cosines) / len(cosines):.2f}")
-    said = "are 20 to 127 ids apart\nhave a mean cosine of {}, and {} with base 10000"
+    said = "mean over the distances from 20 to 127 is {}, and {} with base 10000"
     assert said.format(*found) in README
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import torch
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field
 from torch import Tensor
 
 from pe_cli.encodings.views import Positions
@@ -36,7 +36,7 @@ class Scaled(Sampler):
     fractional = True
 
     class Options(Section):
-        max_shift: NonNegativeFloat = 5.0
+        max_shift: Annotated[float, Field(ge=0, le=2**24)] = 5.0
         """Δ_max, in characters. This and the other defaults are those for text."""
         max_jitter: Annotated[float, Field(ge=0, le=0.5)] = 0.5
         """ε_max, in characters; at most one half, so that ids keep the order of the characters."""

@@ -30,10 +30,16 @@ def test_every_sampler_is_among_the_cases() -> None:
     assert {block["name"] for block in BLOCKS.values()} | {"sequential"} == set(samplers.names())
 
 
-@pytest.mark.parametrize("positions", [{"name": "shifted", "shifts": 2**24}, {"name": "scaled", "max_shift": 1e12}])
+@pytest.mark.parametrize("positions", [{"name": "shifted", "shifts": 2**24}, {"name": "scaled", "max_shift": 2**24}])
 def test_ids_that_float32_cannot_tell_apart_are_refused(positions: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"positions: ids up to \d+: must be at most 16777216"):
         sampled(positions)
+
+
+@pytest.mark.parametrize("most", [1e12, 1e308])
+def test_a_shift_has_a_largest(most: float) -> None:
+    with pytest.raises(ConfigError, match="max_shift: must be less than or equal to 16777216"):
+        sampled({"name": "scaled", "max_shift": most})
 
 
 @pytest.mark.parametrize("block", ["shifted", "shifted, later start", "scaled", "scaled, far"])
