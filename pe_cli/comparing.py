@@ -105,7 +105,7 @@ def compare(request: Request) -> None:
         if name == "runs":
             raise ValueError("is taken by the runs themselves: choose another than 'runs'")
     except ValueError as error:
-        asked = "the configs name the comparison, --name would; such a name" if request.name is None else "--name:"
+        asked = "the name, after the configs where no --name is given," if request.name is None else "--name:"
         raise ConfigError(f"{asked} {error}") from None
     baseline = comparison.baseline_of(plan.runs, request.baseline)
     settings, jobs = prepared(plan.runs, request.out, request.device, request.threads, request.jobs, request.force)

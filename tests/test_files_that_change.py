@@ -98,18 +98,6 @@ def test_tables_that_are_not_what_was_written_are_made_again(
     assert table.read_bytes().count(b"\n") == content.count(b"\n")
 
 
-def test_a_record_without_digests_is_believed(folder: Path) -> None:
-    [config] = configs(folder, "rope")
-    compare(config)
-    record = run_of("rope") / "evaluation.json"
-    values = json.loads(record.read_text(encoding="utf-8"))
-    del values["tables"]
-    record.write_text(json.dumps(values), encoding="utf-8")
-    before = record.stat().st_mtime_ns
-    assert compare(config).code == 0
-    assert record.stat().st_mtime_ns == before
-
-
 def test_a_record_that_is_a_pipe_is_not_waited_for(folder: Path) -> None:
     [config] = configs(folder, "rope")
     compare(config)
