@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import torch
 
 from pe_cli import benchmark, benchmark_plots, benchmark_tables, describing, files, options, sources
 from pe_cli.benchmark import Measured, Setting
@@ -15,7 +14,7 @@ from pe_cli.commands import command_line, show
 from pe_cli.config import resolve
 from pe_cli.console import Console
 from pe_cli.corpus import Corpus
-from pe_cli.devices import choose_device, choose_precision, choose_threads
+from pe_cli.devices import choose_device, choose_precision, choose_threads, compute_with
 from pe_cli.documents import document
 from pe_cli.errors import ConfigError, called, nearest
 from pe_cli.experiment import NAMED_BLOCKS, EvaluationConfig
@@ -65,7 +64,7 @@ def bench(request: Request) -> None:
         key = next(key for key in request.changes if key.partition(".")[0] == "data")
         raise ConfigError(f"--set {key}={request.changes[key]}: windows of a text are timed; name a text")
     sources.check_length(corpus, experiment.training.longest, experiment.training.longest_key)
-    torch.set_num_threads(threads)
+    compute_with(threads)
     setting, plan = Setting(corpus, place, threads, request.rounds), benchmark.planned(asked)
     folder = request.out / NAME
     with files.in_directory(folder), console.display() as display:

@@ -14,7 +14,7 @@ import torch
 from pe_cli import attended, extrapolation, options, runs, sampling, sources
 from pe_cli.config import Experiment, resolve, to_yaml, training_identity, with_evaluation
 from pe_cli.console import Console
-from pe_cli.devices import choose_device, choose_precision, choose_threads, has_bfloat16_units
+from pe_cli.devices import choose_device, choose_precision, choose_threads, compute_with, has_bfloat16_units
 from pe_cli.documents import Table
 from pe_cli.errors import ConfigError, Interrupted, RunError, RunFailed
 from pe_cli.lengths import short_validation, skipping
@@ -70,7 +70,7 @@ def train(
         return
     if precision == torch.bfloat16 and not has_bfloat16_units(place):
         console.warn(f"training.precision: {place} has no units for bfloat16; float32 is quicker here")
-    torch.set_num_threads(choose_threads(threads))
+    compute_with(choose_threads(threads))
     run = runs.create(out / "runs", experiment.name, identity, experiment.seed, force=force, resume=resume)
     runs_before = run.status
     if runs_before == "new":
@@ -166,7 +166,7 @@ def extrapolate(
 ) -> None:
     console = Console(quiet)
     place = choose_device(device)
-    torch.set_num_threads(choose_threads(threads))
+    compute_with(choose_threads(threads))
     longest = options.longest_length(max_len, lengths)
     found = find_run(run, out / "runs", console)
     trained = open_trained(found, place)

@@ -11,7 +11,7 @@ import torch
 from pe_cli import files, inspection, options, plotting, property_tables, subjects
 from pe_cli import properties as measuring
 from pe_cli.console import Console
-from pe_cli.devices import choose_threads
+from pe_cli.devices import choose_threads, compute_with
 from pe_cli.errors import ConfigError
 from pe_cli.inspection_tables import LEFT_OUT, readable
 from pe_cli.listing import one_form
@@ -60,7 +60,7 @@ def properties(
 ) -> None:
     one_form(json, markdown)
     console = Console(quiet)
-    torch.set_num_threads(choose_threads(threads))
+    compute_with(choose_threads(threads))
     alone = explain and not names
     for option, value in {"--set": changes, "--fast": fast, "--threads": threads}.items():
         if alone and value:

@@ -1,14 +1,20 @@
-"""Where a run computes: the device, the precision of training, and the number of threads."""
+"""Where a run computes: the device, the precision of training, the number of threads, and memory that is kept."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 
 import torch
 
 from pe_cli.errors import ConfigError, canonical
 
 MOST_THREADS = 512
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Parameters of mallopt in malloc.h of glibc."""
+KEPT, KEPT_BLOCK = 2**31 - 1, 32 * 2**20
+"""Bytes that the allocator keeps at most, all together and in one block: the largest numbers that mallopt takes."""
 
 
 def choose_device(name: str) -> torch.device:
@@ -69,3 +75,16 @@ def choose_threads(threads: int | None, runs_at_once: int = 1) -> int:
 def usable_cores() -> int:
     """The cores that this process may use, which on a shared machine are not all that there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def compute_with(threads: int) -> None:
+    """From here on this process computes with so many threads, and keeps memory that was freed for what comes next.
+
+    The allocator of glibc would give it back after a step of training, and in the next one the system would hand it out
+    again page by page, each filled with zeros.
+    """
+    torch.set_num_threads(threads)
+    if platform.libc_ver()[0] == "glibc":
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(M_TRIM_THRESHOLD, KEPT)
+        allocator.mallopt(M_MMAP_THRESHOLD, KEPT_BLOCK)

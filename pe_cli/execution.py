@@ -20,7 +20,7 @@ import torch
 
 from pe_cli import evaluated, extrapolation, files, sources
 from pe_cli.comparison import Outcome, Planned
-from pe_cli.devices import choose_device, choose_precision, choose_threads, usable_cores
+from pe_cli.devices import choose_device, choose_precision, choose_threads, compute_with, usable_cores
 from pe_cli.errors import Busy, Interrupted, PeError
 from pe_cli.extrapolation import open_evaluation
 from pe_cli.runs import alone, create
@@ -239,7 +239,7 @@ def train_and_evaluate(
     planned: Planned, settings: Settings, sender: Sender, received: Callable[[], int | None]
 ) -> Outcome:
     """Train or go on, then evaluate and write the tables of the run; what is there already is reused."""
-    torch.set_num_threads(settings.threads)
+    compute_with(settings.threads)
     path = settings.root / planned.directory
     experiment = planned.experiment
     resume = path.exists() and not settings.force

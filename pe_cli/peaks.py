@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 
 import torch
 
+from pe_cli.devices import compute_with
 from pe_cli.evaluation import is_out_of_memory
 from pe_cli.execution import context, end_with_parent, ending
 from pe_cli.signals import undeferred
@@ -54,19 +55,19 @@ def _tell(work: Work, device: torch.device, threads: int, pipe: Connection) -> N
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
     undeferred(signal.SIGTERM)
-    torch.set_num_threads(threads)
+    compute_with(threads)
     try:
         prepared = work()
-        before = _most(device)
+        before = most(device)
         prepared()
-        after = _most(device)
+        after = most(device)
         pipe.send(Peak(None if before is None or after is None else after - before))
     except Exception as error:
         pipe.send(Peak(error=MemoryError(str(error)) if is_out_of_memory(error) else error))
 
 
-def _most(device: torch.device) -> int | None:
-    """The most bytes held so far."""
+def most(device: torch.device) -> int | None:
+    """The most bytes that this process has held so far; None where the machine does not tell."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type != "cpu" or sys.platform == "win32":

@@ -290,6 +290,13 @@ def test_what_no_file_has(module: str) -> None:
 
 
 @every_module
+def test_a_process_is_set_up_for_computing_in_one_place(module: str) -> None:
+    """Whoever sets the number of threads keeps memory, too."""
+    named = {call.func.attr for call in calls(module) if isinstance(call.func, ast.Attribute)}
+    assert ("set_num_threads" in named) == (module == "pe_cli.devices")
+
+
+@every_module
 def test_a_file_is_small_and_says_what_it_is(module: str) -> None:
     lines = FILES[module].read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 300, "split it by subject, or delete something"

@@ -3,9 +3,9 @@
     pip install -c constraints.txt -e '.[test,bench]'
     python tests/benchmarks/side_by_side.py --rounds 7
 
-Each turn does every work once, so that whatever else the machine does meets all of them; ratios are of one turn, and
-their median is told. Everyone takes forward and backward pass, clipping and the step of the optimiser (AdamW; Muon and
-AdamW in pe). Memory is measured in a process for each. Writes results/benchmarks.
+Each has a process of its own, and they take turns, so that whatever else the machine does meets all of them; ratios
+are of one turn, and their median is told. A turn is five steps of training, or one window. Everyone takes forward and
+backward pass, clipping and the step of the optimiser (AdamW; Muon and AdamW in pe). Writes results/benchmarks.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,8 +31,10 @@ from pe_cli import files, sources
 from pe_cli.benchmark import evaluate
 from pe_cli.config import resolve
 from pe_cli.corpus import Batches, Corpus
+from pe_cli.devices import compute_with
 from pe_cli.documents import Table, document
-from pe_cli.peaks import peak
+from pe_cli.execution import context, end_with_parent
+from pe_cli.peaks import most
 from pe_cli.seeds import seeded
 from pe_cli.stepping import Stepper
 from pe_cli.tables import Column
@@ -41,6 +44,8 @@ from pe_cli.versions import machine
 FOLDER = Path(__file__).parents[2] / "results" / "benchmarks"
 CPU = torch.device("cpu")
 STEP_CHARS = 8192
+CALLS = {"training": 5, "window": 1}
+"""How many steps, or windows, make a turn."""
 COLUMNS = ("work", "length", "who", "seconds", "seconds_low", "seconds_high", "chars_per_second", "peak_bytes")
 TRAINED = {
     "plain GPT, float32": ("plain", "float32", False),
@@ -75,12 +80,48 @@ ASKED = {
 @dataclass
 class Contender:
     who: str
+    model: str
     work: str
     length: int
     chars: int
-    call: Callable[[], object]
-    peak_bytes: int | None
+    prepare: Callable[[], Callable[[], object]]
+    compiles: bool = False
+    peak_bytes: int | None = None
     seconds: list[float] = field(default_factory=list)
+
+    def begin(self, threads: int) -> None:
+        """In a process of its own: prepares the work and does it once, which compiles, and fills caches."""
+        processes = context()
+        self.pipe, theirs = processes.Pipe()
+        self.process = processes.Process(  # type: ignore[attr-defined]
+            target=serve, args=(self.prepare, is_ours(self.model), threads, theirs), daemon=True
+        )
+        self.process.start()
+        taken = self.pipe.recv()
+        self.peak_bytes = None if self.compiles else taken
+
+    def turn(self) -> None:
+        self.pipe.send(CALLS[self.work])
+        self.seconds.append(self.pipe.recv())
+
+    def end(self) -> None:
+        self.pipe.send(0)
+        self.process.join()
+
+
+def serve(prepare: Callable[[], Callable[[], object]], ours: bool, threads: int, pipe: Connection) -> None:
+    """Tells the memory that the first call takes, and then for each number of calls the seconds of one."""
+    end_with_parent()
+    (compute_with if ours else torch.set_num_threads)(threads)
+    call = prepare()
+    before = most(CPU)
+    call()
+    pipe.send((most(CPU) or 0) - (before or 0))
+    while calls := pipe.recv():
+        started = time.perf_counter()
+        for _ in range(calls):
+            call()
+        pipe.send((time.perf_counter() - started) / calls)
 
 
 def other(model: str, letters: int, length: int) -> nn.Module:
@@ -156,18 +197,27 @@ def forward(module: nn.Module, tokens: Tensor) -> None:
         module(tokens)
 
 
-def contenders(lengths: list[int], windows: list[int], threads: int) -> list[Contender]:
+def contenders(lengths: list[int], windows: list[int]) -> list[Contender]:
     found = []
     for length in lengths:
         for who, (model, precision, compile) in TRAINED.items():
             prepare = partial(training, model, precision, compile, length)
-            memory = None if compile else peak(prepare, CPU, threads).bytes
-            found.append(Contender(who, "training", length, STEP_CHARS, prepare(), memory))
+            found.append(Contender(who, model, "training", length, STEP_CHARS, prepare, compile))
     for length in windows:
         for who, model in ASKED.items():
-            prepare = partial(window, model, length)
-            found.append(Contender(who, "window", length, length, prepare(), peak(prepare, CPU, threads).bytes))
+            found.append(Contender(who, model, "window", length, length, partial(window, model, length)))
     return found
+
+
+def measure(found: list[Contender], rounds: int, threads: int) -> None:
+    """All of one kind are there at the same time, and wait while another has its turn."""
+    for one in found:
+        one.begin(threads)
+    for _ in range(rounds):
+        for one in found:
+            one.turn()
+    for one in found:
+        one.end()
 
 
 def rows(found: list[Contender]) -> list[dict[str, Any]]:
@@ -223,24 +273,21 @@ def main() -> None:
     parser.add_argument("--windows", type=int, nargs="*", default=[4096], help="lengths of single windows")
     parser.add_argument("--out", type=Path, default=FOLDER)
     asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
     began = time.perf_counter()
-    found = contenders(asked.lengths, asked.windows, asked.threads)
-    for turn in range(asked.rounds + 1):
-        for one in found:
-            started = time.perf_counter()
-            one.call()
-            if turn > 0:  # the first one compiles, and fills caches
-                one.seconds.append(time.perf_counter() - started)
+    found = contenders(asked.lengths, asked.windows)
+    kinds = dict.fromkeys((one.work, one.length) for one in found)
+    for kind in kinds:
+        measure([one for one in found if (one.work, one.length) == kind], asked.rounds, asked.threads)
     libraries = ", ".join(f"{name} {version(name)}" for name in ("x-transformers", "transformers"))
     facts = [
         "made by `python tests/benchmarks/side_by_side.py"
         f" --rounds {asked.rounds} --threads {asked.threads}` in {(time.perf_counter() - began) / 60:.1f} minutes on "
         f"{machine(CPU)}, threads: {asked.threads}, {libraries}",
-        "seconds: medians over turns; × NAME: how many times as quick, the median of the ratios of single turns; pe "
-        "trains in bfloat16 where the processor has units for it",
+        f"each in a process of its own, in turn; a turn is {CALLS['training']} steps, or {CALLS['window']} window; "
+        "seconds: of one, medians over turns; × NAME: how many times as quick, the median of the ratios of single "
+        "turns; pe trains in bfloat16 where the processor has units for it; MiB: what the first one takes besides its "
+        "preparation",
     ]
-    kinds = dict.fromkeys((one.work, one.length) for one in found)
     tables = [table(found, *kind) for kind in kinds]
     tables[-1] = Table(tables[-1].title, tables[-1].columns, tables[-1].rows, facts)
     asked.out.mkdir(parents=True, exist_ok=True)
