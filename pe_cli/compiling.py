@@ -14,8 +14,8 @@ from pe_cli.experiment import TrainingConfig
 from pe_cli.model import Transformer
 
 COMPILE_FROM = 5_000_000
-"""Characters of training from which compiling for the first time pays back on a CPU: with rope from 2.5 to 4.6 million,
-by tests/benchmarks/processes.py on a quiet and on a busier machine. Other encodings compile longer."""
+"""Characters of training from which a model is compiled on a CPU by itself: a little more than rope needs until that
+pays back, the first time, in results/benchmarks/processes.md. Encodings that compile longer pay back later."""
 MOST_FORMS = 1000
 """Beyond as many forms of one function torch stops compiling it, without an error."""
 Note = Callable[[str], None]

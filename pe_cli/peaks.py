@@ -58,16 +58,21 @@ def _tell(work: Work, device: torch.device, threads: int, pipe: Connection) -> N
     compute_with(threads)
     try:
         prepared = work()
-        before = most(device)
-        prepared()
-        after = most(device)
-        pipe.send(Peak(None if before is None or after is None else after - before))
+        pipe.send(Peak(raised(prepared, device)))
     except Exception as error:
         pipe.send(Peak(error=MemoryError(str(error)) if is_out_of_memory(error) else error))
 
 
-def most(device: torch.device) -> int | None:
-    """The most bytes that this process has held so far; None where the machine does not tell."""
+def raised(work: Callable[[], object], device: torch.device) -> int | None:
+    """Does the work: by how many bytes it raises the most that this process has held; None where nobody tells."""
+    before = _most(device)
+    work()
+    after = _most(device)
+    return None if before is None or after is None else after - before
+
+
+def _most(device: torch.device) -> int | None:
+    """The most bytes held so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type != "cpu" or sys.platform == "win32":

@@ -34,7 +34,7 @@ from pe_cli.corpus import Batches, Corpus
 from pe_cli.devices import compute_with
 from pe_cli.documents import Table, document
 from pe_cli.execution import context, end_with_parent
-from pe_cli.peaks import most
+from pe_cli.peaks import raised
 from pe_cli.seeds import seeded
 from pe_cli.stepping import Stepper
 from pe_cli.tables import Column
@@ -97,6 +97,7 @@ class Contender:
             target=serve, args=(self.prepare, is_ours(self.model), threads, theirs), daemon=True
         )
         self.process.start()
+        theirs.close()  # else nobody would hear that it has died
         taken = self.pipe.recv()
         self.peak_bytes = None if self.compiles else taken
 
@@ -114,9 +115,7 @@ def serve(prepare: Callable[[], Callable[[], object]], ours: bool, threads: int,
     end_with_parent()
     (compute_with if ours else torch.set_num_threads)(threads)
     call = prepare()
-    before = most(CPU)
-    call()
-    pipe.send((most(CPU) or 0) - (before or 0))
+    pipe.send(raised(call, CPU))
     while calls := pipe.recv():
         started = time.perf_counter()
         for _ in range(calls):
